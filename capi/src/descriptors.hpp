@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the opaque types of the ABI are, and how entry points read their arguments.
+#pragma once
+
+#include "core/device/context.hpp"
+#include "core/formats/sparse.hpp"
+#include "guard.hpp"
+#include "magicube/handle.h"
+#include "magicube/matrix.h"
+
+struct magicubeContext {
+    magicube::context value;
+};
+
+struct magicubeDnMatDescr {
+    magicube::dense_view value;
+};
+
+struct magicubeSpMatDescr {
+    magicube::sparse_view value;
+};
+
+namespace magicube::capi {
+
+inline const context& get(magicubeHandle_t handle) {
+    return deref(handle, "handle").value;
+}
+
+inline const dense_view& get(magicubeConstDnMatDescr_t matrix, const char* argument) {
+    return deref(matrix, argument).value;
+}
+
+inline const sparse_view& get(magicubeConstSpMatDescr_t matrix, const char* argument) {
+    return deref(matrix, argument).value;
+}
+
+// A matrix that the call writes.
+inline const dense_view& get_output(magicubeConstDnMatDescr_t matrix, const char* argument) {
+    const auto& view = get(matrix, argument);
+    require_value(!view.read_only, argument,
+                  " was made by magicubeCreateConstDnMat; an output needs magicubeCreateDnMat");
+    return view;
+}
+
+// SR-BCRS, or CSR seen as such.
+inline sr_bcrs_view get_sr_bcrs(magicubeConstSpMatDescr_t matrix, const char* argument) {
+    const auto& view = get(matrix, argument);
+    if (const auto* csr = std::get_if<csr_view>(&view)) return as_sr_bcrs(*csr);
+    const auto* sr_bcrs = std::get_if<sr_bcrs_view>(&view);
+    require(sr_bcrs != nullptr, status::not_supported, argument,
+            " is BSR; this operation takes SR-BCRS or CSR (convert it with "
+            "magicubeSparseToSrBcrs_fill)");
+    return *sr_bcrs;
+}
+
+// An enum of the ABI as the core's, which has the same numbers: unknown numbers are refused.
+template <class Core, class Abi>
+Core to_core(Abi value, int lowest, int highest, const char* argument, const char* type) {
+    const int number = static_cast<int>(value);
+    require_value(number >= lowest && number <= highest, argument, " is ", number,
+                  "; it must be a ", type);
+    return static_cast<Core>(number);
+}
+
+inline dtype to_core(magicubeDataType_t type, const char* argument) {
+    return to_core<dtype>(type, 1, 10, argument, "magicubeDataType_t");
+}
+
+inline order to_core(magicubeOrder_t value, const char* argument) {
+    return to_core<order>(value, 1, 2, argument, "magicubeOrder_t");
+}
+
+inline index_type to_core(magicubeIndexType_t value, const char* argument) {
+    return to_core<index_type>(value, 1, 2, argument, "magicubeIndexType_t");
+}
+
+inline device_kind to_core(magicubeDevice_t value, const char* argument) {
+    return to_core<device_kind>(value, 1, 2, argument, "magicubeDevice_t");
+}
+
+}  // namespace magicube::capi

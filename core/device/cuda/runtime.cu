@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/device/cuda/runtime.hpp"
+
+#include "core/device/cuda/check.hpp"
+
+namespace magicube::cuda {
+namespace {
+
+// Loaded to learn whether this build's code runs on a device; never launched.
+__global__ void probe() {}
+
+// 0 and the runtime's reason where there is none.
+int count_devices(cudaError_t* reason) {
+    int count = 0;
+    *reason = cudaGetDeviceCount(&count);
+    if (*reason != cudaSuccess) {
+        cudaGetLastError();
+        return 0;
+    }
+    return count;
+}
+
+bool holds_kernels_for(int ordinal) {
+    device_scope scope(ordinal);
+    cudaFuncAttributes attributes{};
+    const cudaError_t code = cudaFuncGetAttributes(&attributes, probe);
+    if (code == cudaSuccess) return true;
+    cudaGetLastError();
+    if (code == cudaErrorNoKernelImageForDevice || code == cudaErrorInvalidDeviceFunction ||
+        code == cudaErrorUnsupportedPtxVersion) {
+        return false;
+    }
+    check(code, "cudaFuncGetAttributes");
+    return false;
+}
+
+int attribute(cudaDeviceAttr which, int ordinal) {
+    int value = 0;
+    check(cudaDeviceGetAttribute(&value, which, ordinal), "cudaDeviceGetAttribute");
+    return value;
+}
+
+}  // namespace
+
+std::string runtime_version() {
+    return text(CUDART_VERSION / 1000, ".", CUDART_VERSION % 1000 / 10);
+}
+
+int device_count() {
+    cudaError_t reason{};
+    return count_devices(&reason);
+}
+
+void fail_without_devices() {
+    cudaError_t reason{};
+    count_devices(&reason);
+    fail(status::no_device, "there is no CUDA device: ",
+         reason == cudaSuccess ? "the driver shows none" : cudaGetErrorString(reason));
+}
+
+device_info describe(int ordinal) {
+    cudaDeviceProp properties{};
+    check(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties");
+    device_info info;
+    info.name = properties.name;
+    info.compute_capability = 10 * properties.major + properties.minor;
+    info.multiprocessors = properties.multiProcessorCount;
+    info.memory_bytes = static_cast<int64_t>(properties.totalGlobalMem);
+    info.supported = holds_kernels_for(ordinal);
+    return info;
+}
+
+void require_kernels(int ordinal) {
+    if (holds_kernels_for(ordinal)) return;
+    const int capability = 10 * attribute(cudaDevAttrComputeCapabilityMajor, ordinal) +
+                           attribute(cudaDevAttrComputeCapabilityMinor, ordinal);
+    fail(status::arch_mismatch, "CUDA device ", ordinal, " (", describe(ordinal).name, ") is sm_",
+         capability, "; this library was built for ", built_architectures());
+}
+
+void* allocate(int ordinal, size_t bytes) {
+    device_scope scope(ordinal);
+    void* pointer = nullptr;
+    const cudaError_t code = cudaMalloc(&pointer, bytes);
+    if (code == cudaErrorMemoryAllocation) {
+        cudaGetLastError();
+        fail(status::alloc_failed, "bytes is ", bytes, "; CUDA device ", ordinal,
+             " has not that much free memory");
+    }
+    check(code, "cudaMalloc");
+    return pointer;
+}
+
+void deallocate(int ordinal, void* pointer) {
+    device_scope scope(ordinal);
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    check(cudaFree(pointer), "cudaFree");
+}
+
+void copy(const context& ctx, void* destination, const void* source, size_t bytes) {
+    device_scope scope(ctx.ordinal);
+    check(cudaMemcpyAsync(destination, source, bytes, cudaMemcpyDefault, ctx.stream),
+          "cudaMemcpyAsync");
+}
+
+void set(const context& ctx, void* destination, int value, size_t bytes) {
+    device_scope scope(ctx.ordinal);
+    require_on_device(ctx, destination, "destination");
+    check(cudaMemsetAsync(destination, value, bytes, ctx.stream), "cudaMemsetAsync");
+}
+
+void synchronize(const context& ctx) {
+    device_scope scope(ctx.ordinal);
+    cudaStreamCaptureStatus capturing{};
+    check(cudaStreamIsCapturing(ctx.stream, &capturing), "cudaStreamIsCapturing");
+    require(
+        capturing == cudaStreamCaptureStatusNone, status::capturing,
+        "the handle's stream is being captured; it cannot be waited for until the capture ends");
+    check(cudaStreamSynchronize(ctx.stream), "cudaStreamSynchronize");
+}
+
+CUstream_st* create_stream(int ordinal) {
+    device_scope scope(ordinal);
+    cudaStream_t stream = nullptr;
+    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    return stream;
+}
+
+void destroy_stream(int ordinal, CUstream_st* stream) {
+    device_scope scope(ordinal);
+    check(cudaStreamDestroy(stream), "cudaStreamDestroy");
+}
+
+}  // namespace magicube::cuda

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Views of sparse matrices in each public format. Layouts: the headers in capi/include/magicube.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+
+#include "core/common/checked.hpp"
+#include "core/types/view.hpp"
+
+namespace magicube {
+
+// What every format has. A batch has one pattern and values `values_stride` elements apart, unless
+// the format says otherwise.
+struct sparse_common {
+    int64_t rows = 0;
+    int64_t cols = 0;
+    void* values = nullptr;  // null: pattern alone; not written if read_only
+    dtype type = dtype::fp32;
+    bool read_only = false;
+    int64_t batch_count = 1;
+    int64_t values_stride = 0;
+};
+
+struct csr_view : sparse_common {
+    int64_t nnz = 0;
+    index_array offsets;  // rows + 1
+    const int32_t* col_indices = nullptr;
+};
+
+struct bsr_view : sparse_common {
+    int64_t block_rows = 1;
+    int64_t block_cols = 1;
+    int64_t nnzb = 0;
+    index_array offsets;  // ceil(rows / block_rows) + 1
+    const int32_t* block_col_indices = nullptr;
+};
+
+struct sr_bcrs_view : sparse_common {
+    int32_t vector_length = 1;
+    int32_t stride = 1;
+    int64_t slots = 0;
+    index_array row_begin;  // block_rows() each, times batch_count if patterns differ
+    index_array row_end;
+    const int32_t* col_indices = nullptr;
+    const uint8_t* element_mask = nullptr;
+    bool different_patterns = false;
+
+    int64_t block_rows() const { return ceil_div(rows, vector_length); }
+    int64_t value_count() const { return slots * vector_length; }
+    // Where row_begin and row_end of a block row lie, in a matrix of the batch.
+    int64_t block_row_index(int64_t batch, int64_t block_row) const {
+        return (different_patterns ? batch * block_rows() : 0) + block_row;
+    }
+    // Index of a value of a matrix of the batch, in elements.
+    int64_t value_index(int64_t batch, int64_t slot, int64_t v) const {
+        const int64_t chunk = slot / stride;
+        return (different_patterns ? 0 : batch * values_stride) + chunk * stride * vector_length +
+               v * stride + slot % stride;
+    }
+    // Whether the vector's element exists.
+    bool exists(int64_t slot, int64_t v) const {
+        if (!element_mask) return true;
+        return element_mask[slot * ((vector_length + 7) / 8) + v / 8] >> (v % 8) & 1;
+    }
+};
+
+using sparse_view = std::variant<csr_view, bsr_view, sr_bcrs_view>;
+
+inline sparse_common& common_of(sparse_view& view) {
+    return std::visit([](auto& v) -> sparse_common& { return v; }, view);
+}
+
+inline const sparse_common& common_of(const sparse_view& view) {
+    return std::visit([](const auto& v) -> const sparse_common& { return v; }, view);
+}
+
+constexpr bool is_vector_length(int64_t v) {
+    return v == 1 || v == 2 || v == 4 || v == 8 || v == 16 || v == 32 || v == 64;
+}
+
+constexpr bool is_stride(int64_t s) {
+    return s == 1 || s == 8 || s == 16 || s == 32;
+}
+
+// The stride that a caller who names none gets.
+constexpr int32_t default_stride(int32_t vector_length, dtype type) {
+    if (type == dtype::int4) return 32;
+    if (vector_length == 1) return 1;
+    return storage_bits(type) <= 8 ? 32 : 16;
+}
+
+// CSR is SR-BCRS with vectors and strides of one, without a copy.
+inline sr_bcrs_view as_sr_bcrs(const csr_view& csr) {
+    sr_bcrs_view view;
+    static_cast<sparse_common&>(view) = csr;
+    view.slots = csr.nnz;
+    view.row_begin = csr.offsets;
+    view.row_end = csr.offsets;
+    view.row_end.data = static_cast<const char*>(csr.offsets.data) + index_bytes(csr.offsets.type);
+    view.col_indices = csr.col_indices;
+    return view;
+}
+
+}  // namespace magicube

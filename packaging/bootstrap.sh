@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs what building and testing Magicube needs and a bare Debian 12 lacks: compilers and tools by apt,
+# Python packages into build/venv, and CUDA's compiler from PyPI wheels when no nvcc is on PATH.
+# Idempotent: a second run that finds everything in place takes well under a second.
+#
+#   packaging/bootstrap.sh [--no-cuda]
+#
+# Afterwards build/venv/bin holds Python and its tools, and build/cuda points at the CUDA toolkit that the
+# CMake presets use (absent with --no-cuda).
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+build="$root/build"
+venv="$build/venv"
+requirements="$root/packaging/requirements-dev.txt"
+cuda_requirements="$root/packaging/requirements-cuda.txt"
+want_cuda=1
+
+for argument in "$@"; do
+    case "$argument" in
+        --no-cuda) want_cuda=0 ;;
+        *) echo "bootstrap.sh: unknown argument '$argument'; the only option is --no-cuda" >&2; exit 2 ;;
+    esac
+done
+
+say() { printf 'bootstrap: %s\n' "$*"; }
+
+# ---- Debian packages ---------------------------------------------------------------------------------------
+# command that proves a package is there : package
+tools=(g++:g++ cmake:cmake ninja:ninja-build ccache:ccache git:git clang-format:clang-format)
+# packages without a command of their own
+libraries=(doctest-dev)
+
+missing=()
+for entry in "${tools[@]}"; do
+    command -v "${entry%%:*}" >/dev/null || missing+=("${entry##*:}")
+done
+if command -v dpkg-query >/dev/null; then
+    for package in "${libraries[@]}"; do
+        dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok' || missing+=("$package")
+    done
+fi
+usable_python() { command -v "$1" >/dev/null && "$1" - <<'PY' 2>/dev/null
+import ensurepip, os, sys, sysconfig, venv
+header = os.path.join(sysconfig.get_paths()["include"], "Python.h")
+sys.exit(0 if sys.version_info >= (3, 10) and os.path.exists(header) else 1)
+PY
+}
+usable_python python3 || missing+=(python3 python3-venv python3-dev)
+
+if ((${#missing[@]})); then
+    if ! command -v apt-get >/dev/null; then
+        say "missing: ${missing[*]}; this is no Debian, install them with your package manager" >&2
+        exit 1
+    fi
+    as_root=()
+    if [ "$(id -u)" -ne 0 ]; then
+        command -v sudo >/dev/null || { say "missing: ${missing[*]}; run as root once" >&2; exit 1; }
+        as_root=(sudo)
+    fi
+    say "apt-get install ${missing[*]}"
+    "${as_root[@]}" apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends \
+        "${missing[@]}" >/dev/null
+    hash -r
+fi
+python=python3
+usable_python "$python" || python=/usr/bin/python3
+
+# ---- Python packages ---------------------------------------------------------------------------------------
+mkdir -p "$build"
+if [ ! -x "$venv/bin/python" ]; then
+    say "creating build/venv"
+    "$python" -m venv "$venv"
+fi
+install_requirements() { # file: installs it unless this very file was installed before
+    local stamp
+    stamp="$venv/.installed-$(basename "$1")"
+    cmp -s "$1" "$stamp" && return 0
+    say "pip install -r $(basename "$1")"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r "$1"
+    cp "$1" "$stamp"
+}
+install_requirements "$requirements"
+
+# ---- CUDA compiler -----------------------------------------------------------------------------------------
+if ((want_cuda)); then
+    if command -v nvcc >/dev/null; then
+        toolkit=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")")
+    elif [ "$(uname -m)" = x86_64 ] || [ "$(uname -m)" = aarch64 ]; then
+        install_requirements "$cuda_requirements"
+        toolkit=$("$venv/bin/python" -c 'import nvidia, os
+print(next(p for p in (os.path.join(d, "cu13") for d in nvidia.__path__) if os.path.isdir(p)))')
+        [ -e "$toolkit/lib64" ] || ln -s lib "$toolkit/lib64"
+        chmod +x "$toolkit"/bin/* "$toolkit"/nvvm/bin/* 2>/dev/null || true
+    else
+        say "no CUDA compiler for $(uname -m): the CPU back end alone is built"
+        toolkit=
+    fi
+    if [ -n "$toolkit" ] && [ "$(readlink "$build/cuda" 2>/dev/null)" != "$toolkit" ]; then
+        ln -sfn "$toolkit" "$build/cuda"
+        say "build/cuda -> $toolkit"
+    fi
+fi
