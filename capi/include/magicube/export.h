@@ -4,15 +4,7 @@
 #ifndef MAGICUBE_EXPORT_H
 #define MAGICUBE_EXPORT_H
 
-#if defined(_WIN32)
-#if defined(MAGICUBE_BUILDING_LIBRARY)
-#define MAGICUBE_EXPORTED __declspec(dllexport)
-#else
-#define MAGICUBE_EXPORTED __declspec(dllimport)
-#endif
-#else
 #define MAGICUBE_EXPORTED __attribute__((visibility("default")))
-#endif
 
 #if defined(__cplusplus)
 #define MAGICUBE_API extern "C" MAGICUBE_EXPORTED

@@ -27,7 +27,7 @@ typedef struct magicubeSparseSoftmaxProblem {
     magicubeDataType_t out_type;
     int64_t batch_count;      /* of the value arrays; the pattern's is this, or 1 to serve all */
     int64_t in_batch_stride;  /* elements between score arrays of a batch with one pattern; 0: slots
-                                 * V */
+                               * V */
     int64_t out_batch_stride; /* the same of the output */
     magicubeGranularity_t row_scale; /* NONE, TENSOR or ROW (M elements) */
     magicubeGranularity_t col_scale; /* NONE, TENSOR or COL (N elements) */

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds and tests everything that runs without a GPU; installs what a bare Debian machine lacks.
+#
+#   tests/run.sh           all of it
+#   tests/run.sh --quick   without the sanitizer builds, clang-tidy and the long examples
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+quick=0
+for argument in "$@"; do
+    case "$argument" in
+        --quick) quick=1 ;;
+        *) echo "run.sh: unknown argument '$argument'; the only option is --quick" >&2; exit 2 ;;
+    esac
+done
+
+started=$SECONDS
+step() { printf '\n== %s (%d s)\n' "$*" $((SECONDS - started)); }
+# Configures if needed, and builds with a quiet log that is shown on failure.
+build() { # preset, then targets
+    local preset=$1
+    shift
+    local log=build/$preset.log
+    if ! { [ -f "build/$preset/build.ninja" ] || cmake --preset "$preset"; } >"$log" 2>&1 ||
+        ! cmake --build --preset "$preset" ${1:+--target "$@"} >>"$log" 2>&1; then
+        cat "$log"
+        exit 1
+    fi
+}
+
+step "tools"
+packaging/bootstrap.sh
+
+step "build: preset dev"
+build dev
+cmake --install build/dev >build/install.log
+
+step "lint"
+tests/lint.sh
+
+step "C and C++ suites, headers, symbols"
+ctest --preset dev
+
+step "Python package"
+packaging/install_python.sh
+
+step "Python suites and examples"
+build/venv/bin/python -m mypy --config-file bindings/python/pyproject.toml
+build/venv/bin/python -m pytest -q bindings/python/tests tests/examples
+
+if ((!quick)); then
+    step "clang-tidy"
+    tests/lint.sh --tidy
+
+    for preset in asan tsan; do
+        step "C and C++ suites: preset $preset"
+        build $preset test_core test_capi
+        ctest --preset $preset -R 'test_'
+    done
+fi
+
+step "all passed"
