@@ -4,6 +4,8 @@
 
 #include "core/device/context.hpp"
 #include "core/formats/sparse.hpp"
+#include "core/formats/validate.hpp"
+#include "core/types/granularity.hpp"
 #include "guard.hpp"
 #include "magicube/handle.h"
 #include "magicube/matrix.h"
@@ -26,8 +28,16 @@ inline const context& get(magicubeHandle_t handle) {
     return deref(handle, "handle").value;
 }
 
-inline const dense_view& get(magicubeConstDnMatDescr_t matrix, const char* argument) {
+// A matrix of which the call may need the shape alone: its values may be null.
+inline const dense_view& get_shape(magicubeConstDnMatDescr_t matrix, const char* argument) {
     return deref(matrix, argument).value;
+}
+
+inline const dense_view& get(magicubeConstDnMatDescr_t matrix, const char* argument) {
+    const auto& view = get_shape(matrix, argument);
+    require_value(view.values || view.empty(), argument,
+                  " has null values; they are required here (", view.rows, " x ", view.cols, ")");
+    return view;
 }
 
 inline const sparse_view& get(magicubeConstSpMatDescr_t matrix, const char* argument) {
@@ -39,6 +49,9 @@ inline const dense_view& get_output(magicubeConstDnMatDescr_t matrix, const char
     const auto& view = get(matrix, argument);
     require_value(!view.read_only, argument,
                   " was made by magicubeCreateConstDnMat; an output needs magicubeCreateDnMat");
+    require_value(!batch_overlaps(view), argument, " is a batch of ", view.batch_count,
+                  " matrices, ", view.batch_stride,
+                  " elements apart, that share elements; those of an output must not");
     return view;
 }
 
@@ -72,6 +85,10 @@ inline order to_core(magicubeOrder_t value, const char* argument) {
 
 inline index_type to_core(magicubeIndexType_t value, const char* argument) {
     return to_core<index_type>(value, 1, 2, argument, "magicubeIndexType_t");
+}
+
+inline granularity to_core(magicubeGranularity_t value, const char* argument) {
+    return to_core<granularity>(value, 0, 3, argument, "magicubeGranularity_t");
 }
 
 inline device_kind to_core(magicubeDevice_t value, const char* argument) {

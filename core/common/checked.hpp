@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/common/error.hpp"
+#include "core/common/portable.hpp"
 
 namespace magicube {
 
@@ -22,11 +23,11 @@ inline int64_t checked_add(int64_t a, int64_t b, const char* what) {
     return sum;
 }
 
-inline int64_t ceil_div(int64_t a, int64_t b) {
+MAGICUBE_HOST_DEVICE constexpr int64_t ceil_div(int64_t a, int64_t b) {
     return a / b + (a % b != 0);
 }
 
-inline int64_t round_up(int64_t a, int64_t multiple) {
+MAGICUBE_HOST_DEVICE constexpr int64_t round_up(int64_t a, int64_t multiple) {
     return ceil_div(a, multiple) * multiple;
 }
 

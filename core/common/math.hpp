@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of one float, built of fma alone, so that every back end gives the same bits.
+// Functions of one float, built of IEEE operations alone, so that every back end gives the same
+// bits.
 #pragma once
 
 #include "core/common/portable.hpp"
@@ -52,6 +53,19 @@ MAGICUBE_HOST_DEVICE inline float gelu(float x) {
 // max(x, 0) that keeps NaN.
 MAGICUBE_HOST_DEVICE inline float relu(float x) {
     return x < 0 ? 0.0f : x;
+}
+
+// Rounded to nearest even and saturated to a type of at most 16 bits; NaN becomes 0.
+MAGICUBE_HOST_DEVICE inline int32_t round_saturate(float y, float lowest, float highest) {
+    const float above = y > lowest ? y : lowest;
+    const float clamped = above < highest ? above : highest;
+    // Between 2^23 and 2^24 floats are integers: the addition rounds, and the difference of the
+    // bits is the integer.
+    constexpr float shift = 12582912.0f;  // 1.5 * 2^23, bits 0x4b400000
+    const auto integer = static_cast<int32_t>(bits_of(add_rn(clamped, shift)) - 0x4b400000);
+    // No branch, not even on NaN, so that a loop of these vectorises.
+    const bool number = (bits_of(y) & 0x7fffffff) <= 0x7f800000;
+    return integer & -static_cast<int32_t>(number);
 }
 
 }  // namespace magicube

@@ -39,6 +39,14 @@ MAGICUBE_HOST_DEVICE inline float fma_rn(float a, float b, float c) {
 #endif
 }
 
+MAGICUBE_HOST_DEVICE inline float div_rn(float a, float b) {
+#if defined(__CUDA_ARCH__)
+    return __fdiv_rn(a, b);
+#else
+    return a / b;
+#endif
+}
+
 MAGICUBE_HOST_DEVICE inline uint32_t bits_of(float value) {
     uint32_t bits = 0;
     memcpy(&bits, &value, sizeof(bits));

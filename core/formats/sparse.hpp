@@ -26,6 +26,8 @@ struct csr_view : sparse_common {
     int64_t nnz = 0;
     index_array offsets;  // rows + 1
     const int32_t* col_indices = nullptr;
+
+    int64_t value_count() const { return nnz; }
 };
 
 struct bsr_view : sparse_common {
@@ -34,6 +36,8 @@ struct bsr_view : sparse_common {
     int64_t nnzb = 0;
     index_array offsets;  // ceil(rows / block_rows) + 1
     const int32_t* block_col_indices = nullptr;
+
+    int64_t value_count() const { return nnzb * block_rows * block_cols; }
 };
 
 struct sr_bcrs_view : sparse_common {
@@ -46,20 +50,20 @@ struct sr_bcrs_view : sparse_common {
     const uint8_t* element_mask = nullptr;
     bool different_patterns = false;
 
-    int64_t block_rows() const { return ceil_div(rows, vector_length); }
+    MAGICUBE_HOST_DEVICE int64_t block_rows() const { return ceil_div(rows, vector_length); }
     int64_t value_count() const { return slots * vector_length; }
     // Where row_begin and row_end of a block row lie, in a matrix of the batch.
-    int64_t block_row_index(int64_t batch, int64_t block_row) const {
+    MAGICUBE_HOST_DEVICE int64_t block_row_index(int64_t batch, int64_t block_row) const {
         return (different_patterns ? batch * block_rows() : 0) + block_row;
     }
     // Index of a value of a matrix of the batch, in elements.
-    int64_t value_index(int64_t batch, int64_t slot, int64_t v) const {
+    MAGICUBE_HOST_DEVICE int64_t value_index(int64_t batch, int64_t slot, int64_t v) const {
         const int64_t chunk = slot / stride;
         return (different_patterns ? 0 : batch * values_stride) + chunk * stride * vector_length +
                v * stride + slot % stride;
     }
     // Whether the vector's element exists.
-    bool exists(int64_t slot, int64_t v) const {
+    MAGICUBE_HOST_DEVICE bool exists(int64_t slot, int64_t v) const {
         if (!element_mask) return true;
         return element_mask[slot * ((vector_length + 7) / 8) + v / 8] >> (v % 8) & 1;
     }
@@ -74,6 +78,15 @@ inline sparse_common& common_of(sparse_view& view) {
 inline const sparse_common& common_of(const sparse_view& view) {
     return std::visit([](const auto& v) -> const sparse_common& { return v; }, view);
 }
+
+// Whether there is a value for every stored element; false for a pattern alone.
+inline bool has_values(const sparse_view& view) {
+    return std::visit([](const auto& v) { return v.values || v.value_count() == 0; }, view);
+}
+
+// Rows that a thread takes at once: a multiple of every vector length, and even, so that int4
+// elements of two threads never share a byte of a dense matrix.
+constexpr int64_t band_rows = 64;
 
 constexpr bool is_vector_length(int64_t v) {
     return v == 1 || v == 2 || v == 4 || v == 8 || v == 16 || v == 32 || v == 64;
@@ -97,7 +110,10 @@ inline sr_bcrs_view as_sr_bcrs(const csr_view& csr) {
     view.slots = csr.nnz;
     view.row_begin = csr.offsets;
     view.row_end = csr.offsets;
-    view.row_end.data = static_cast<const char*>(csr.offsets.data) + index_bytes(csr.offsets.type);
+    if (csr.rows > 0) {
+        view.row_end.data =
+            static_cast<const char*>(csr.offsets.data) + index_bytes(csr.offsets.type);
+    }
     view.col_indices = csr.col_indices;
     return view;
 }

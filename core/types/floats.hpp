@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The 16- and 8-bit floating types as bit patterns that convert to float exactly, and from float
-// with one rounding to nearest even. Subnormals are kept on both sides.
+// with one rounding to nearest even. Subnormals are kept on both sides. NaN comes out as the one
+// NaN that the GPU's conversions give, so that both back ends agree to the bit.
 #pragma once
 
 #include "core/common/portable.hpp"
@@ -52,19 +53,31 @@ struct half {
 
     half() = default;
     MAGICUBE_HOST_DEVICE explicit half(float value) {
+#if defined(__CUDA_ARCH__)
+        asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+#else
         const uint32_t all = bits_of(value);
         const uint32_t magnitude = all & 0x7fffffff;
-        uint32_t result = 0x7e00;  // NaN
-        if (magnitude <= 0x7f800000) {
-            result = magnitude >= 0x47800000 ? 0x7c00 : detail::narrow(magnitude, 10, 15);
+        if (magnitude > 0x7f800000) {
+            bits = 0x7fff;  // the NaN that the GPU's instruction gives
+        } else {
+            const uint32_t result =
+                magnitude >= 0x47800000 ? 0x7c00 : detail::narrow(magnitude, 10, 15);
+            bits = static_cast<uint16_t>(all >> 31 << 15 | result);
         }
-        bits = static_cast<uint16_t>(all >> 31 << 15 | result);
+#endif
     }
     MAGICUBE_HOST_DEVICE explicit operator float() const {
+#if defined(__CUDA_ARCH__)
+        float value;
+        asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+        return value;
+#else
         const uint32_t sign = uint32_t{bits} >> 15 << 31;
         const uint32_t rest = bits & 0x7fff;
         if (rest >= 0x7c00) return float_of(sign | 0x7f800000 | (rest & 0x3ff) << 13);
         return float_of(sign | bits_of(detail::widen(rest, 10, 15)));
+#endif
     }
 };
 
@@ -74,14 +87,17 @@ struct bfloat16 {
 
     bfloat16() = default;
     MAGICUBE_HOST_DEVICE explicit bfloat16(float value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+        asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+#else
         const uint32_t all = bits_of(value);
-        if ((all & 0x7fffffff) > 0x7f800000) {
-            bits = static_cast<uint16_t>(all >> 16 | 0x40);  // stays NaN, quiet
-        } else {
-            bits = static_cast<uint16_t>(detail::round_shift(all, 16));
-        }
+        const bool nan = (all & 0x7fffffff) > 0x7f800000;
+        bits = static_cast<uint16_t>(nan ? 0x7fff : detail::round_shift(all, 16));
+#endif
     }
-    MAGICUBE_HOST_DEVICE explicit operator float() const { return float_of(uint32_t{bits} << 16); }
+    MAGICUBE_HOST_DEVICE explicit operator float() const {
+        return float_of(uint32_t{bits} << 16);
+    }
 };
 
 // OCP 8-bit float E4M3: no infinity, one NaN a sign, largest 448. Larger magnitudes saturate.
@@ -90,13 +106,21 @@ struct float8_e4m3 {
 
     float8_e4m3() = default;
     MAGICUBE_HOST_DEVICE explicit float8_e4m3(float value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+        uint16_t two;  // the instruction converts a pair
+        asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(two) : "f"(0.0f), "f"(value));
+        bits = static_cast<uint8_t>(two);
+#else
         const uint32_t all = bits_of(value);
         const uint32_t magnitude = all & 0x7fffffff;
-        uint32_t result = 0x7f;  // NaN
-        if (magnitude <= 0x7f800000) {
-            result = magnitude >= 0x43e00000 ? 0x7e : detail::narrow(magnitude, 3, 7);
+        if (magnitude > 0x7f800000) {
+            bits = 0x7f;
+        } else {
+            const uint32_t result =
+                magnitude >= 0x43e00000 ? 0x7e : detail::narrow(magnitude, 3, 7);
+            bits = static_cast<uint8_t>(all >> 31 << 7 | result);
         }
-        bits = static_cast<uint8_t>(all >> 31 << 7 | result);
+#endif
     }
     MAGICUBE_HOST_DEVICE explicit operator float() const {
         const uint32_t sign = uint32_t{bits} >> 7 << 31;

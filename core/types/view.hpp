@@ -17,7 +17,7 @@ struct index_array {
     const void* data = nullptr;
     index_type type = index_type::int64;
 
-    int64_t operator[](int64_t i) const {
+    MAGICUBE_HOST_DEVICE int64_t operator[](int64_t i) const {
         return type == index_type::int32 ? static_cast<const int32_t*>(data)[i]
                                          : static_cast<const int64_t*>(data)[i];
     }

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstring>
 #include <string>
 
 #include "magicube/handle.h"
@@ -29,6 +30,16 @@ inline bool message_has(const std::string& part) {
     if (message.find(part) != std::string::npos) return true;
     MESSAGE("the last message is: " << message);
     return false;
+}
+
+// A number that is no enumerator.
+template <class Enum>
+Enum no_enumerator() {
+    const int number = 77;
+    Enum value;
+    static_assert(sizeof(value) == sizeof(number));
+    std::memcpy(&value, &number, sizeof(value));
+    return value;
 }
 
 }  // namespace support

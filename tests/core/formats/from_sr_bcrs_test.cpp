@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases.hpp"
+#include "core/formats/bsr/convert.hpp"
+#include "core/formats/csr/convert.hpp"
+#include "core/formats/dense/convert.hpp"
+#include "core/ops/views.hpp"
+
+using namespace magicube;
+using namespace support;
+
+namespace {
+
+// Writes into a poisoned matrix and compares all of it, gaps and guards included, with one into
+// which the grid's elements were put one by one.
+void check_dense(const sparse_view& source, const element_grid& grid, kind type, bool col_major,
+                 bool as_mask) {
+    CAPTURE(static_cast<int>(type));
+    CAPTURE(col_major);
+    generator random(10);
+    const dense_shape shape{type, grid.rows, grid.cols, col_major, 3, grid.batch};
+    dense_sample wanted(shape, random);
+    dense_sample result(shape, random);
+    for (int64_t b = 0; b < grid.batch; ++b)
+        for (int64_t i = 0; i < grid.rows; ++i)
+            for (int64_t j = 0; j < grid.cols; ++j) {
+                const size_t at = grid.at(b, i, j);
+                wanted.set(b, i, j, as_mask ? grid.exists[at] : grid.values[at]);
+            }
+    if (as_mask) {
+        sparse_to_mask(context(), source, view_of(result));
+    } else {
+        sparse_to_dense(context(), source, view_of(result));
+    }
+    CHECK(result.array().bytes() == wanted.array().bytes());
+}
+
+void check_csr(const sr_bcrs_view& source, const element_grid& grid, kind type, bool narrow) {
+    const csr_arrays wanted = csr_of(grid, type);
+    guarded_array<int32_t> offsets32(grid.rows + 1);
+    guarded_array<int64_t> offsets64(grid.rows + 1);
+    csr_target target;
+    target.offset_type = narrow ? index_type::int32 : index_type::int64;
+    target.offsets = narrow ? static_cast<void*>(offsets32.data()) : offsets64.data();
+    target.type = dtype_of(type);
+    const int64_t nnz = count_csr(context(), source, target);
+    REQUIRE(nnz == static_cast<int64_t>(wanted.columns.size()));
+    for (int64_t i = 0; i <= grid.rows; ++i) {
+        REQUIRE((narrow ? offsets32[i] : offsets64[i]) == wanted.offsets[static_cast<size_t>(i)]);
+    }
+    guarded_array<int32_t> columns(nnz);
+    packed_array values(type, nnz);
+    target.col_indices = columns.data();
+    target.values = values.data();
+    fill_csr(context(), source, target);
+    CHECK(columns.items() == wanted.columns);
+    CHECK(values.bytes() == wanted.values.bytes());
+    CHECK((columns.intact() && offsets32.intact() && offsets64.intact()));
+}
+
+void check_bsr(const sr_bcrs_view& source, const element_grid& grid, kind type, int64_t block_rows,
+               int64_t block_cols) {
+    CAPTURE(block_rows);
+    CAPTURE(block_cols);
+    const csr_arrays wanted = bsr_of(grid, type, block_rows, block_cols);
+    guarded_array<int64_t> offsets(static_cast<int64_t>(wanted.offsets.size()));
+    bsr_target target;
+    target.block_rows = block_rows;
+    target.block_cols = block_cols;
+    target.offsets = offsets.data();
+    target.type = dtype_of(type);
+    const int64_t nnzb = count_bsr(context(), source, target);
+    CHECK(offsets.items() == wanted.offsets);
+    REQUIRE(nnzb == static_cast<int64_t>(wanted.columns.size()));
+    guarded_array<int32_t> columns(nnzb);
+    packed_array values(type, nnzb * block_rows * block_cols);
+    target.block_col_indices = columns.data();
+    target.values = values.data();
+    fill_bsr(context(), source, target);
+    CHECK(columns.items() == wanted.columns);
+    CHECK(values.bytes() == wanted.values.bytes());
+    CHECK((columns.intact() && offsets.intact()));
+}
+
+}  // namespace
+
+TEST_CASE("SR-BCRS to dense, mask, CSR and BSR: every V, S and type") {
+    generator random(11);
+    for (const kind type : kinds)
+        for (const int64_t v : vector_lengths)
+            for (const int64_t s : strides) {
+                if (!int4_allows(type, v, s)) continue;
+                CAPTURE(v);
+                CAPTURE(s);
+                const bool mask = (v + s) % 3 != 0;
+                sparse_sample sample({type, 69, 35, v, s, 0.2, mask, v > 4}, random);
+                const sr_bcrs_view source = view_of(sample);
+                const element_grid grid = grid_of(sample);
+                check_dense(source, grid, type, s == 8, false);
+                check_dense(source, grid, kind::uint8, s == 16, true);
+                check_csr(source, grid, type, s > 8);
+                check_bsr(source, grid, type, 3, 5);
+            }
+}
+
+TEST_CASE("SR-BCRS to dense, mask, CSR and BSR: shapes with nothing in them, odd blocks") {
+    generator random(12);
+    const int64_t sizes[][2] = {{0, 0}, {0, 9}, {9, 0}, {1, 1}, {2, 200}, {129, 3}};
+    const int64_t blocks[][2] = {{1, 1}, {7, 2}, {64, 64}, {1000000, 1000000}};
+    for (const auto& size : sizes)
+        for (const kind type : {kind::int4, kind::fp32}) {
+            CAPTURE(size[0]);
+            CAPTURE(size[1]);
+            sparse_sample sample({type, size[0], size[1], 4, 8, 0.3, true}, random);
+            const sr_bcrs_view source = view_of(sample);
+            const element_grid grid = grid_of(sample);
+            check_dense(source, grid, type, true, false);
+            check_dense(source, grid, type, false, false);
+            check_csr(source, grid, type, true);
+            for (const auto& block : blocks) {
+                if (sample.slots() > 0 && block[0] > 100) continue;
+                check_bsr(source, grid, type, block[0], block[1]);
+            }
+        }
+}
+
+TEST_CASE("batches to dense: one pattern, shared values, different patterns") {
+    generator random(13);
+    for (const auto batching :
+         {batch_kind::one_pattern, batch_kind::shared_values, batch_kind::different_patterns})
+        for (const int64_t batch : {0, 1, 3})
+            for (const bool col_major : {false, true}) {
+                CAPTURE(batch);
+                sparse_sample sample(
+                    {kind::int4, 70, 21, 2, 8, 0.3, false, false, batch, batching, 7}, random);
+                const element_grid grid = grid_of(sample);
+                check_dense(view_of(sample), grid, kind::int4, col_major, false);
+                check_dense(view_of(sample), grid, kind::uint8, col_major, true);
+            }
+}
+
+TEST_CASE("CSR and BSR to dense") {
+    generator random(14);
+    for (const kind type : {kind::int4, kind::int16, kind::e4m3}) {
+        const element_grid grid = random_grid(random, type, 75, 43, 1, 0.1);
+        const csr_arrays csr = csr_of(grid, type);
+        check_dense(csr_view_of(csr, grid), grid, type, false, false);
+        check_dense(csr_view_of(csr, grid), grid, kind::uint8, true, true);
+        const csr_arrays bsr = bsr_of(grid, type, 3, 7);
+        check_dense(bsr_view_of(bsr, grid, 3, 7), grid, type, true, false);
+        // CSR is SR-BCRS with vectors of one.
+        check_csr(as_sr_bcrs(csr_view_of(csr, grid)), grid, type, false);
+        check_bsr(as_sr_bcrs(csr_view_of(csr, grid)), grid, type, 2, 2);
+    }
+}
+
+TEST_CASE("fills of CSR and BSR refuse offsets that are not those of count") {
+    generator random(15);
+    sparse_sample sample({kind::int8, 20, 30, 2, 8, 0.5}, random);
+    const element_grid grid = grid_of(sample);
+    csr_arrays csr = csr_of(grid, kind::int8);
+    guarded_array<int32_t> columns(600);
+    packed_array values(kind::int8, 600);
+    csr_target target;
+    target.type = dtype::int8;
+    target.col_indices = columns.data();
+    target.values = values.data();
+    target.offsets = csr.offsets.data();
+    const auto fill = [&] { fill_csr(context(), view_of(sample), target); };
+    CHECK(error_of(fill) == "");
+    for (auto& offset : csr.offsets) ++offset;
+    CHECK(has(error_of(fill), "offsets[0] is 1; _count writes 0 there"));
+    for (auto& offset : csr.offsets) --offset;
+    csr.offsets[3] = -5;
+    CHECK(has(error_of(fill), "offsets[3] is -5"));
+    csr = csr_of(grid, kind::int8);
+    target.offsets = csr.offsets.data();
+    for (size_t i = 7; i < csr.offsets.size(); ++i) ++csr.offsets[i];
+    CHECK(has(error_of(fill), "another number of entries"));
+    CHECK(columns.intact());
+
+    csr_arrays bsr = bsr_of(grid, kind::int8, 4, 4);
+    bsr_target blocks;
+    blocks.block_rows = blocks.block_cols = 4;
+    blocks.type = dtype::int8;
+    blocks.block_col_indices = columns.data();
+    blocks.values = values.data();
+    blocks.offsets = bsr.offsets.data();
+    for (size_t i = 2; i < bsr.offsets.size(); ++i) --bsr.offsets[i];
+    CHECK(has(error_of([&] { fill_bsr(context(), view_of(sample), blocks); }),
+              "another number of entries"));
+}
