@@ -20,6 +20,7 @@
 /*
  * rows x cols elements. ld, the leading dimension, is the distance in elements between rows (ROW)
  * or columns (COL) and at least the length of one. values may be null where the matrix is empty.
+ * A const descriptor may have null values in any case: a shape alone, for the calls that say so.
  * int4: ld is even, so that every row or column starts on a byte; where its length is odd, the high
  * nibble of the last byte is ignored on input and kept on output.
  */

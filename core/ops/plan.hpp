@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the plans of all operations share. An Operation is a struct with
+//     problem      what a plan is made for: pattern (sr_bcrs_view), batch_count, implementation,
+//     ... arguments    what one execution gets: workspace, workspace_size, ... plan         a class
+//     derived from plan_of<Operation> name                        for messages implementations()
+//     its list of rows check(problem)              throws if the problem breaks a rule or nothing
+//     can compute it
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "core/common/pointers.hpp"
+#include "core/formats/sparse.hpp"
+#include "core/ops/choice.hpp"
+
+namespace magicube {
+
+// An immutable recipe for one problem. Many threads may run it, each with its own context and
+// workspace.
+template <class Operation>
+class plan_of {
+  public:
+    using problem_type = typename Operation::problem;
+    using arguments_type = typename Operation::arguments;
+
+    plan_of(const context& ctx, const problem_type& problem, plan_resources resources)
+        : device_(ctx.device),
+          ordinal_(ctx.ordinal),
+          problem_(problem),
+          resources_(std::move(resources)) {
+        // The caller may free these; a plan has copies of what it needs.
+        problem_.implementation = nullptr;
+        problem_.pattern.row_begin.data = problem_.pattern.row_end.data = nullptr;
+        problem_.pattern.col_indices = nullptr;
+        problem_.pattern.element_mask = nullptr;
+        problem_.pattern.values = nullptr;
+    }
+    plan_of(const plan_of&) = delete;
+    plan_of& operator=(const plan_of&) = delete;
+    virtual ~plan_of() = default;
+
+    // Computes; the arguments have been checked and the output is not empty.
+    virtual void run(const context& ctx, const arguments_type& arguments) const = 0;
+
+    // Shapes and types; its pointers are null.
+    const problem_type& problem() const { return problem_; }
+    const plan_resources& resources() const { return resources_; }
+
+    void require_device(const context& ctx) const {
+        require(ctx.device == device_ && ctx.ordinal == ordinal_, status::device_mismatch,
+                "plan was made on ", name_of(device_), " device ", ordinal_, "; handle is on ",
+                name_of(ctx.device), " device ", ctx.ordinal);
+    }
+
+    // The checks of an execution that do not depend on the operation.
+    void check_call(const context& ctx, const arguments_type& arguments) const {
+        require_device(ctx);
+        require_workspace(arguments.workspace, arguments.workspace_size,
+                          static_cast<size_t>(resources_.needs.workspace_bytes), buffer_alignment);
+    }
+
+  private:
+    device_kind device_;
+    int ordinal_;
+    problem_type problem_;
+    plan_resources resources_;
+};
+
+template <class Operation>
+choice<Operation> choose_for(const context& ctx, const typename Operation::problem& problem) {
+    Operation::check(problem);
+    return choose<Operation>(ctx, problem, Operation::implementations());
+}
+
+template <class Operation>
+buffer_needs needs_of(const context& ctx, const typename Operation::problem& problem) {
+    return choose_for<Operation>(ctx, problem).chosen->needs(ctx, problem);
+}
+
+// buffer null: the plan allocates its own. The pattern's index arrays are trusted.
+template <class Operation>
+std::unique_ptr<typename Operation::plan> create_plan(const context& ctx,
+                                                      const typename Operation::problem& problem,
+                                                      void* buffer, size_t buffer_size) {
+    auto choice = choose_for<Operation>(ctx, problem);
+    const auto needs = choice.chosen->needs(ctx, problem);
+    plan_resources resources{choice.chosen->name, std::move(choice.reasons), needs,
+                             plan_buffer(ctx, buffer, buffer_size, needs.plan_bytes)};
+    return choice.chosen->make(ctx, problem, std::move(resources));
+}
+
+}  // namespace magicube

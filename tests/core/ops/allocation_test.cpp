@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Executing a plan allocates nothing, whatever the number of threads.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "core/ops/sddmm/sddmm.hpp"
+#include "core/ops/softmax/softmax.hpp"
+#include "core/ops/spmm/spmm.hpp"
+#include "core/ops/views.hpp"
+#include "support/aligned_buffer.hpp"
+
+namespace {
+
+std::atomic<int64_t> allocations{0};
+
+void* counted(size_t bytes) {
+    ++allocations;
+    void* pointer = std::malloc(bytes == 0 ? 1 : bytes);
+    if (!pointer) throw std::bad_alloc();
+    return pointer;
+}
+
+}  // namespace
+
+void* operator new(size_t bytes) {
+    return counted(bytes);
+}
+void* operator new[](size_t bytes) {
+    return counted(bytes);
+}
+void operator delete(void* pointer) noexcept {
+    std::free(pointer);
+}
+void operator delete[](void* pointer) noexcept {
+    std::free(pointer);
+}
+void operator delete(void* pointer, size_t) noexcept {
+    std::free(pointer);
+}
+void operator delete[](void* pointer, size_t) noexcept {
+    std::free(pointer);
+}
+
+using namespace magicube;
+using support::kind;
+
+namespace {
+
+// Large enough for the thread pool.
+struct operands {
+    support::generator random{1};
+    support::sparse_sample a{{kind::int8, 512, 200, 8, 16, 0.3}, random};
+    support::dense_sample b{{kind::int8, 200, 100, true, 3}, random};
+    support::dense_sample q{{kind::int8, 512, 64, true, 3}, random};
+    support::dense_sample k{{kind::int8, 64, 200, false, 3}, random};
+    support::dense_sample c{{kind::fp32, 512, 100}, random};
+    support::packed_array values{kind::fp32, a.value_count()};
+    context ctx;
+};
+
+template <class Operation, class Execute>
+int64_t allocations_of(const operands& o, const typename Operation::problem& p,
+                       typename Operation::arguments args, const Execute& execute) {
+    const auto plan = create_plan<Operation>(o.ctx, p, nullptr, 0);
+    const support::aligned_buffer workspace(
+        static_cast<size_t>(plan->resources().needs.workspace_bytes));
+    args.workspace = workspace.data();
+    args.workspace_size = workspace.size();
+    execute(o.ctx, *plan, args);  // starts the pool's threads and fills its queue once
+    const int64_t before = allocations;
+    execute(o.ctx, *plan, args);
+    return allocations - before;
+}
+
+}  // namespace
+
+TEST_CASE("executions allocate nothing") {
+    operands o;
+    {
+        spmm::problem p;
+        p.pattern = view_of(o.a);
+        p.b_order = order::col;
+        p.n_max = 100;
+        spmm::arguments args;
+        args.b = view_of(o.b);
+        args.c = view_of(o.c);
+        CHECK(allocations_of<spmm::operation>(o, p, args, spmm::execute) == 0);
+    }
+    {
+        sddmm::problem p;
+        p.pattern = view_of(o.a);
+        p.a_order = order::col;
+        p.k_max = 64;
+        sddmm::arguments args;
+        args.a = view_of(o.q);
+        args.b = view_of(o.k);
+        args.values = o.values.data();
+        CHECK(allocations_of<sddmm::operation>(o, p, args, sddmm::execute) == 0);
+    }
+    {
+        softmax::problem p;
+        p.pattern = view_of(o.a);
+        softmax::arguments args;
+        args.scores = args.out = o.values.data();
+        CHECK(allocations_of<softmax::operation>(o, p, args, softmax::execute) == 0);
+    }
+    const int64_t before = allocations;
+    ::operator delete(::operator new(3));
+    CHECK(allocations > before);  // the counter counts
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/spmm_case.hpp"
+
+#include "core/ops/scale_sample.hpp"
+#include "core/ops/views.hpp"
+#include "support/aligned_buffer.hpp"
+#include "support/product_model.hpp"
+
+namespace support {
+namespace {
+
+using magicube::granularity;
+using magicube::text;
+using magicube::value_mode;
+
+// Operands of a case, and its model.
+struct spmm_run {
+    const spmm_case& test;
+    int sum_error = -52;
+    generator random;
+    sparse_sample a;
+    dense_sample b;
+    dense_sample c;
+    scale_sample a_scale, b_scale, bias, c_scale;
+
+    explicit spmm_run(const spmm_case& t)
+        : test(t),
+          random(t.seed),
+          a({t.a, t.m, t.k, t.v, t.s, t.density, t.mask, t.offsets32, t.a_batch, t.batching, 6, 0,
+             0},
+            random),
+          b({t.b, t.k, t.n, t.b_col, t.gap, t.batch, t.b_shared}, random),
+          c({t.c, t.m, t.n, t.c_col, t.gap, t.batch, false}, random, 0x77),
+          a_scale(t.a_scale, t.m, t.scales_per_matrix, t.batch, random),
+          b_scale(t.b_scale, t.n, t.scales_per_matrix, t.batch, random),
+          bias(t.bias ? granularity::row : granularity::none, t.m, t.scales_per_matrix, t.batch,
+               random),
+          c_scale(t.c_scale ? granularity::tensor : granularity::none, 1, t.scales_per_matrix,
+                  t.batch, random) {}
+
+    magicube::spmm::problem problem(mirror& device, const char* implementation) {
+        magicube::spmm::problem p;
+        p.pattern = view_on(device, a);
+        p.b_type = static_cast<magicube::dtype>(test.b);
+        p.b_order = test.b_col ? magicube::order::col : magicube::order::row;
+        p.c_type = static_cast<magicube::dtype>(test.c);
+        p.c_order = test.c_col ? magicube::order::col : magicube::order::row;
+        p.n_min = 0;
+        p.n_max = test.n_max == 0 ? test.n : test.n_max;
+        p.batch_count = test.batch;
+        p.a_scale = a_scale.shape;
+        p.b_scale = b_scale.shape;
+        p.bias = bias.shape;
+        p.c_scale = c_scale.shape;
+        p.function = test.function;
+        p.values = test.values;
+        p.implementation = implementation;
+        return p;
+    }
+
+    epilogue_terms terms(int64_t batch, int64_t i, int64_t j, double old) const {
+        epilogue_terms e;
+        e.alpha = test.alpha;
+        e.beta = test.beta;
+        if (a_scale.shape.present()) e.a_scale = a_scale.at(batch, i);
+        if (b_scale.shape.present()) e.b_scale = b_scale.at(batch, j);
+        if (bias.shape.present()) e.bias = bias.at(batch, i);
+        e.c = static_cast<float>(old);
+        e.scaled_output = test.c_scale;
+        if (test.c_scale) e.c_scale = c_scale.at(batch, 0);
+        if (test.function == magicube::activation::relu) {
+            e.activation = [](float x) { return x < 0 ? 0.0f : x; };
+        } else if (test.function == magicube::activation::gelu) {
+            e.activation = magicube::gelu;
+        }
+        return e;
+    }
+
+    bool right(const exact_sum& sum, int64_t batch, int64_t i, int64_t j, double old,
+               double found) const {
+        if (test.c == kind::int32) return right_int32(sum, test.beta, old, found);
+        const auto e = terms(batch, i, j, old);
+        return is_float(test.a) ? right_from_floats(test.c, sum, e, found, sum_error)
+                                : right_from_integers(test.c, sum, e, found);
+    }
+
+    // Compares result with the model; `before` is C as it was.
+    std::string check(const dense_sample& before, const dense_sample& result) const {
+        auto untouched = before;
+        for (int64_t batch = 0; batch < test.batch; ++batch) {
+            const auto dense = a.dense(test.a_batch == 1 ? 0 : batch);
+            for (int64_t i = 0; i < test.m; ++i) {
+                for (int64_t j = 0; j < test.n; ++j) {
+                    exact_sum sum;
+                    for (int64_t k = 0; k < test.k; ++k) {
+                        const double value = dense[static_cast<size_t>(i * test.k + k)];
+                        if (value != 0) sum.add(value, b.at(batch, k, j));
+                    }
+                    const double found = result.at(batch, i, j);
+                    if (!right(sum, batch, i, j, before.at(batch, i, j), found))
+                        return text("C[", batch, "](", i, ", ", j, ") is ", found, "; the sum is ",
+                                    static_cast<double>(sum.real));
+                    untouched.set(batch, i, j, found);
+                }
+            }
+        }
+        return untouched.array().bytes() == result.array().bytes() ? "" : "bytes around C changed";
+    }
+
+    std::string execute(const magicube::context& ctx, const char* implementation) {
+        // Tensor Cores sum in fp32 and cut off rather than round.
+        if (!ctx.on_cpu()) sum_error = -22;
+        mirror device(ctx);
+        const auto p = problem(device, implementation);
+        const auto needs = magicube::needs_of<magicube::spmm::operation>(ctx, p);
+        aligned_buffer plan_memory(static_cast<size_t>(needs.plan_bytes));
+        aligned_buffer workspace(static_cast<size_t>(needs.workspace_bytes));
+        const auto plan = magicube::spmm::create(
+            ctx, p, device.put(plan_memory.data(), plan_memory.size_with_guard()),
+            plan_memory.size());
+        if (test.values != value_mode::fixed) a.fill_values(random);
+        auto values = a.values();
+        const void* new_values = put_array(device, values);
+        if (test.values == value_mode::updatable)
+            magicube::spmm::update_values(ctx, *plan, new_values);
+        auto result = c;
+        const auto put = [&](const std::vector<float>& array) {
+            return device.put(array.data(), array.size() * sizeof(float));
+        };
+        magicube::spmm::arguments args;
+        args.alpha = &test.alpha;
+        args.beta = &test.beta;
+        args.b = view_on(device, b);
+        args.c = view_on(device, result);
+        args.a_values = new_values;
+        args.a_scale = put(a_scale.data);
+        args.b_scale = put(b_scale.data);
+        args.bias = put(bias.data);
+        args.c_scale = put(c_scale.data);
+        args.workspace = device.put(workspace.data(), workspace.size_with_guard());
+        args.workspace_size = workspace.size();
+        magicube::spmm::execute(ctx, *plan, args);
+        fetch_array(device, result.array());
+        device.fetch(workspace.data());
+        device.fetch(plan_memory.data());
+        if (!workspace.guard_intact()) return "wrote beyond the workspace";
+        if (!plan_memory.guard_intact()) return "wrote beyond the plan buffer";
+        return check(c, result);
+    }
+};
+
+}  // namespace
+
+std::string run(const spmm_case& test) {
+    for (const auto* row : magicube::spmm::operation::implementations()) {
+        if (magicube::device_count(row->device) == 0) continue;
+        magicube::context ctx;
+        ctx.device = row->device;
+        ctx.threads = test.threads;
+        spmm_run operands(test);
+        {
+            mirror device(ctx);
+            if (!row->decline(ctx, operands.problem(device, nullptr)).empty()) continue;
+        }
+        const auto wrong = operands.execute(ctx, row->name);
+        if (!wrong.empty())
+            return text(name_of(row->device), " ", row->name, ": ", wrong, " (", describe(test),
+                        ")");
+    }
+    return {};
+}
+
+std::string describe(const spmm_case& t) {
+    return text(name_of(static_cast<magicube::dtype>(t.a)), "/",
+                name_of(static_cast<magicube::dtype>(t.b)), " to ",
+                name_of(static_cast<magicube::dtype>(t.c)), ", ", t.m, " x ", t.k, " x ", t.n,
+                ", V ", t.v, ", S ", t.s, ", seed ", t.seed);
+}
+
+}  // namespace support

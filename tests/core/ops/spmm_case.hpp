@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// One SpMM with random operands, run by every implementation of the CPU and checked element by
+// element, with the bytes around the output.
+#pragma once
+
+#include <string>
+
+#include "core/ops/spmm/spmm.hpp"
+#include "support/samples.hpp"
+
+namespace support {
+
+struct spmm_case {
+    kind a = kind::int8;
+    kind b = kind::int8;
+    kind c = kind::fp32;
+    int64_t m = 37;
+    int64_t k = 70;
+    int64_t n = 37;
+    int64_t v = 8;
+    int64_t s = 16;
+    double density = 0.3;
+    bool mask = false;
+    bool offsets32 = false;
+    bool b_col = false;
+    bool c_col = false;
+    int64_t gap = 3;
+    int64_t batch = 1;
+    int64_t a_batch = 1;
+    batch_kind batching = batch_kind::one_pattern;
+    bool b_shared = false;
+    float alpha = 1;
+    float beta = 0;
+    magicube::granularity a_scale = magicube::granularity::none;
+    magicube::granularity b_scale = magicube::granularity::none;
+    bool bias = false;
+    bool c_scale = false;
+    bool scales_per_matrix = false;  // batch strides of the scales and the bias
+    magicube::activation function = magicube::activation::none;
+    magicube::value_mode values = magicube::value_mode::fixed;
+    int64_t n_max = 0;  // 0: n
+    int threads = 0;
+    uint64_t seed = 1;
+};
+
+// Empty, or what was wrong first.
+std::string run(const spmm_case& test);
+
+std::string describe(const spmm_case& test);
+
+}  // namespace support

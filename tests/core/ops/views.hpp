@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random matrices of the tests as the core's views.
+#pragma once
+
+#include "core/formats/sparse.hpp"
+#include "support/mirror.hpp"
+#include "support/samples.hpp"
+
+namespace support {
+
+inline magicube::dense_view view_of(dense_sample& sample) {
+    magicube::dense_view view;
+    view.rows = sample.shape().rows;
+    view.cols = sample.shape().cols;
+    view.ld = sample.ld();
+    view.values = sample.array().data();
+    view.type = static_cast<magicube::dtype>(sample.shape().type);
+    view.storage = sample.shape().col_major ? magicube::order::col : magicube::order::row;
+    view.batch_count = sample.shape().batch;
+    view.batch_stride = sample.stride();
+    return view;
+}
+
+inline magicube::sr_bcrs_view view_of(sparse_sample& sample) {
+    const auto& shape = sample.shape();
+    const auto offsets =
+        shape.offsets32 ? magicube::index_type::int32 : magicube::index_type::int64;
+    magicube::sr_bcrs_view view;
+    view.rows = shape.rows;
+    view.cols = shape.cols;
+    view.values = sample.values().data();
+    view.type = static_cast<magicube::dtype>(shape.type);
+    view.batch_count = shape.batch;
+    view.values_stride = sample.values_stride();
+    view.vector_length = static_cast<int32_t>(shape.v);
+    view.stride = static_cast<int32_t>(shape.s);
+    view.slots = sample.slots();
+    view.row_begin = {sample.row_begin(), offsets};
+    view.row_end = {sample.row_end(), offsets};
+    view.col_indices = sample.cols();
+    view.element_mask = sample.mask();
+    view.different_patterns = sample.different();
+    return view;
+}
+
+// The device's address of an array, whose guards go along.
+inline void* put_array(mirror& device, packed_array& array) {
+    auto* host = const_cast<uint8_t*>(array.bytes().data());
+    return device.put(host, array.bytes().size()) + (static_cast<uint8_t*>(array.data()) - host);
+}
+
+inline void fetch_array(mirror& device, packed_array& array) {
+    device.fetch(const_cast<uint8_t*>(array.bytes().data()));
+}
+
+// The same views for a context's device.
+inline magicube::dense_view view_on(mirror& device, dense_sample& sample) {
+    auto view = view_of(sample);
+    view.values = put_array(device, sample.array());
+    return view;
+}
+
+inline magicube::sr_bcrs_view view_on(mirror& device, sparse_sample& sample) {
+    auto view = view_of(sample);
+    const auto entries = sample.begins().size();
+    const auto offset_bytes =
+        entries * static_cast<size_t>(magicube::index_bytes(view.row_begin.type));
+    view.row_begin.data = device.put(view.row_begin.data, offset_bytes);
+    view.row_end.data = device.put(view.row_end.data, offset_bytes);
+    view.col_indices = device.put(view.col_indices, sample.columns().size() * sizeof(int32_t));
+    view.values = put_array(device, sample.values());
+    const auto mask_bytes = static_cast<size_t>(sample.slots() * ((sample.shape().v + 7) / 8));
+    view.element_mask = device.put(view.element_mask, mask_bytes);
+    return view;
+}
+
+}  // namespace support
