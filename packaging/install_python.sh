@@ -11,6 +11,6 @@ state=$( (find bindings/python -type f -not -path '*/__pycache__/*' -not -path '
 if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$state" ]; then exit 0; fi
 echo "install_python: building the extension"
 build/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation \
-    --no-deps ./bindings/python -Cbuild-dir=build/python \
+    --no-deps ./bindings/python -Cbuild-dir="$PWD/build/python" \
     -Ccmake.define.magicube_ROOT="$PWD/build/dev/install"
 echo "$state" >"$stamp"

@@ -41,7 +41,9 @@ function(magicube_configure_cuda target)
     endif()
     target_compile_options(${target} PRIVATE
         "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-fvisibility=hidden>"
-        "$<$<COMPILE_LANGUAGE:CUDA>:--threads=2>")
+        "$<$<COMPILE_LANGUAGE:CUDA>:--threads=2>"
+        # constexpr functions, of std::numeric_limits too, are called on the device
+        "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>")
     target_compile_definitions(${target} PRIVATE MAGICUBE_HAS_CUDA)
     set_target_properties(${target} PROPERTIES CUDA_VISIBILITY_PRESET hidden)
 endfunction()

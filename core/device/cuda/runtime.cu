@@ -70,12 +70,19 @@ device_info describe(int ordinal) {
     return info;
 }
 
+int compute_capability(int ordinal) {
+    return 10 * attribute(cudaDevAttrComputeCapabilityMajor, ordinal) +
+           attribute(cudaDevAttrComputeCapabilityMinor, ordinal);
+}
+
+int multiprocessors(int ordinal) {
+    return attribute(cudaDevAttrMultiProcessorCount, ordinal);
+}
+
 void require_kernels(int ordinal) {
     if (holds_kernels_for(ordinal)) return;
-    const int capability = 10 * attribute(cudaDevAttrComputeCapabilityMajor, ordinal) +
-                           attribute(cudaDevAttrComputeCapabilityMinor, ordinal);
     fail(status::arch_mismatch, "CUDA device ", ordinal, " (", describe(ordinal).name, ") is sm_",
-         capability, "; this library was built for ", built_architectures());
+         compute_capability(ordinal), "; this library was built for ", built_architectures());
 }
 
 void* allocate(int ordinal, size_t bytes) {

@@ -21,6 +21,10 @@ int device_count();
 
 device_info describe(int ordinal);
 
+// 10 * major + minor, and the number of streaming multiprocessors.
+int compute_capability(int ordinal);
+int multiprocessors(int ordinal);
+
 // Throws arch_mismatch unless this build's kernels run on the device.
 void require_kernels(int ordinal);
 

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// The PTX instructions that kernels use, one function each. Addresses of shared memory are 32 bits.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+namespace magicube::ptx {
+
+__device__ __forceinline__ uint32_t shared_address(const void* pointer) {
+    return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+// ---- shared memory -----------------------------------------------------------------------------
+
+__device__ __forceinline__ uint32_t load_shared_u32(uint32_t address) {
+    uint32_t value;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(value) : "r"(address));
+    return value;
+}
+
+__device__ __forceinline__ int32_t load_shared_s16(uint32_t address) {
+    int16_t value;
+    asm volatile("ld.shared.s16 %0, [%1];" : "=h"(value) : "r"(address));
+    return value;
+}
+
+__device__ __forceinline__ uint2 load_shared_v2(uint32_t address) {
+    uint2 value;
+    asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(value.x), "=r"(value.y) : "r"(address));
+    return value;
+}
+
+__device__ __forceinline__ uint4 load_shared_v4(uint32_t address) {
+    uint4 value;
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
+                 : "r"(address));
+    return value;
+}
+
+__device__ __forceinline__ void store_shared_zero16(uint32_t address) {
+    asm volatile("st.shared.v4.u32 [%0], {%1, %1, %1, %1};" ::"r"(address), "r"(0) : "memory");
+}
+
+// ---- mbarrier ----------------------------------------------------------------------------------
+
+__device__ __forceinline__ void barrier_init(uint32_t barrier, int arrivals) {
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+
+// Makes initialised barriers visible to the copy engine.
+__device__ __forceinline__ void fence_barrier_init() {
+    asm volatile("fence.mbarrier_init.release.cluster;\n\tfence.proxy.async;" ::: "memory");
+}
+
+// Waits until the phase with this parity has completed.
+__device__ __forceinline__ void barrier_wait(uint32_t barrier, uint32_t parity) {
+    asm volatile(
+        "{\n\t"
+        ".reg .pred done;\n\t"
+        "again:\n\t"
+        "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n\t"
+        "@done bra ready;\n\t"
+        "bra again;\n\t"
+        "ready:\n\t"
+        "}" ::"r"(barrier),
+        "r"(parity)
+        : "memory");
+}
+
+__device__ __forceinline__ void barrier_arrive(uint32_t barrier) {
+    asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
+// Arrives, and has the phase wait for so many bytes of copies.
+__device__ __forceinline__ void barrier_expect(uint32_t barrier, uint32_t bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
+                 : "memory");
+}
+
+// ---- bulk copies (sm_90) -----------------------------------------------------------------------
+
+// bytes is a multiple of 16; both addresses are aligned to 16.
+__device__ __forceinline__ void copy_bulk(uint32_t target, const void* source, uint32_t bytes,
+                                          uint32_t barrier) {
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+            "r"(target),
+        "l"(source), "r"(bytes), "r"(barrier)
+        : "memory");
+}
+
+__device__ __forceinline__ void copy_tile(uint32_t target, const CUtensorMap* map, int x, int y,
+                                          int z, uint32_t barrier) {
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+        " [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(target),
+        "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z)
+        : "memory");
+}
+
+// ---- registers and matrices --------------------------------------------------------------------
+
+template <int Count>
+__device__ __forceinline__ void give_registers() {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Count));
+}
+
+template <int Count>
+__device__ __forceinline__ void take_registers() {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Count));
+}
+
+// Four 8x8 matrices of 16-bit elements, transposed; lane l names row l % 8 of matrix l / 8.
+__device__ __forceinline__ void load_matrices_transposed(uint32_t (&r)[4], uint32_t address) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(address));
+}
+
+#define MAGICUBE_MMA_K32(NAME, SHAPE_TYPES, ACCUMULATOR, CONSTRAINT)                             \
+    __device__ __forceinline__ void NAME(ACCUMULATOR(&d)[4], const uint32_t(&a)[4], uint32_t b0, \
+                                         uint32_t b1) {                                          \
+        asm volatile("mma.sync.aligned." SHAPE_TYPES                                             \
+                     " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"          \
+                     : CONSTRAINT(d[0]), CONSTRAINT(d[1]), CONSTRAINT(d[2]), CONSTRAINT(d[3])    \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));            \
+    }
+MAGICUBE_MMA_K32(mma_s8_s8, "m16n8k32.row.col.s32.s8.s8.s32", int32_t, "+r")
+MAGICUBE_MMA_K32(mma_s8_u8, "m16n8k32.row.col.s32.s8.u8.s32", int32_t, "+r")
+MAGICUBE_MMA_K32(mma_u8_s8, "m16n8k32.row.col.s32.u8.s8.s32", int32_t, "+r")
+MAGICUBE_MMA_K32(mma_u8_u8, "m16n8k32.row.col.s32.u8.u8.s32", int32_t, "+r")
+MAGICUBE_MMA_K32(mma_e4m3, "m16n8k32.row.col.f32.e4m3.e4m3.f32", float, "+f")
+MAGICUBE_MMA_K32(mma_fp16, "m16n8k16.row.col.f32.f16.f16.f32", float, "+f")
+MAGICUBE_MMA_K32(mma_bf16, "m16n8k16.row.col.f32.bf16.bf16.f32", float, "+f")
+#undef MAGICUBE_MMA_K32
+
+}  // namespace magicube::ptx

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/ops/spmm/spmm.hpp"
+
+namespace magicube::spmm::cuda {
+
+// Computes with A in the public layout, all of its arrays on the device.
+void run_plain(const context& ctx, const problem& p, const sr_bcrs_view& a, const arguments& args);
+
+}  // namespace magicube::spmm::cuda

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packs A for the slab family (slab_format.hpp) on the host.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/formats/sparse.hpp"
+#include "core/ops/spmm/cuda/sm90/slab_format.hpp"
+
+namespace magicube::spmm::sm90 {
+
+// What of the kernel's instance the packing depends on.
+struct slab_shape {
+    int bundles = 2;      // of a warp
+    int row_sets = 1;     // 8-row sets that share a bundle's gathers: 2 for V >= 16
+    int planes = 1;       // bytes of a value, each a set of its own: 2 for 16-bit integers
+    bool halves = false;  // 16-bit floats
+
+    int sets() const { return row_sets * planes; }
+    int bundle_rows() const { return 8 * row_sets; }
+    int record_bytes() const { return sets() * (halves ? 512 : 256) + step_slots * 2; }
+};
+
+struct packed_slabs {
+    std::vector<slab_group> groups;
+    std::vector<uint32_t> offsets;
+    std::vector<uint8_t> records;
+    std::vector<int32_t> bundle_rows;
+    int64_t groups_a_matrix = 0;
+    int64_t steps = 0;      // of all bundles
+    int64_t conflicts = 0;  // steps in which two rows of one 8x8 matrix share banks
+};
+
+// `matrices` of the batch are packed one after another (1 if one serves all).
+packed_slabs pack_slabs(const sr_bcrs_view& a, const slab_shape& shape, int64_t matrices);
+
+}  // namespace magicube::spmm::sm90

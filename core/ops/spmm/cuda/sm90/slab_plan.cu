@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// The slab family as an implementation of SpMM: what it accepts, its packing, its launches.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "core/common/checked.hpp"
+#include "core/device/cuda/check.hpp"
+#include "core/device/cuda/runtime.hpp"
+#include "core/device/cuda/tensor_map.hpp"
+#include "core/device/device.hpp"
+#include "core/ops/spmm/cuda/host_copy.hpp"
+#include "core/ops/spmm/cuda/prepare_b.hpp"
+#include "core/ops/spmm/cuda/sm90/slab_launch.hpp"
+#include "core/ops/spmm/cuda/sm90/slab_pack.hpp"
+
+namespace magicube::spmm {
+namespace sm90 {
+namespace {
+
+using magicube::cuda::check;
+using magicube::cuda::device_scope;
+
+// Sums of this many products of 8 bits stay within 32 bits, whatever the signs.
+constexpr int64_t longest_sum = 65'793;
+
+struct instance {
+    const char* operands;
+    slab_shape shape;
+    bool planes;
+    slab_launch launch;
+};
+
+constexpr int planes_of(bool planes, int sets) {
+    return planes ? sets : 1;
+}
+
+#define MAGICUBE_SLAB(OPERANDS, BUNDLES, SETS, PLANES)                  \
+    {#OPERANDS,                                                         \
+     {BUNDLES, SETS / planes_of(PLANES, SETS), planes_of(PLANES, SETS), \
+      #OPERANDS[1] == 'p' || #OPERANDS[1] == 'f'},                      \
+     PLANES,                                                            \
+     launch_slab_##OPERANDS##_##BUNDLES##_##SETS},
+const instance instances[] = {MAGICUBE_SLABS(MAGICUBE_SLAB)};
+#undef MAGICUBE_SLAB
+
+// The operands of the instances that compute a pair of types, or null.
+const char* operands_for(precision_pair pair) {
+    const bool bytes = pair.rhs == dtype::int8 || pair.rhs == dtype::int4;
+    switch (pair.lhs) {
+        case dtype::int4:
+        case dtype::int8:
+            return bytes ? "s8" : nullptr;
+        case dtype::uint8:
+            return bytes ? "u8" : nullptr;
+        case dtype::int12:
+        case dtype::int16:
+            return bytes ? "s8u8" : nullptr;
+        case dtype::e4m3:
+            return "e4m3";
+        case dtype::fp16:
+            return "fp16";
+        case dtype::bf16:
+            return "bf16";
+        default:
+            return nullptr;
+    }
+}
+
+int tile_columns(dtype b_type) {
+    return storage_bits(b_type) > 8 ? row_bytes / 2 : row_bytes;
+}
+
+int64_t matrices_of(const problem& p) {
+    return p.pattern.batch_count > 1 &&
+                   (p.pattern.different_patterns || p.pattern.values_stride != 0)
+               ? p.pattern.batch_count
+               : 1;
+}
+
+// Few tiles are cut finer, so that more multiprocessors work.
+const instance& instance_for(const context& ctx, const problem& p) {
+    const std::string operands = operands_for(p.pair());
+    const int sets = operands == "s8u8" || p.pattern.vector_length >= 16 ? 2 : 1;
+    const int64_t tiles = ceil_div(p.pattern.rows, consumer_warps * 16) *
+                          ceil_div(p.n_max, tile_columns(p.b_type)) * p.batch_count;
+    const int bundles = sets == 1 && tiles >= magicube::cuda::multiprocessors(ctx.ordinal) ? 2 : 1;
+    for (const auto& i : instances)
+        if (i.operands == operands && i.shape.sets() == sets && i.shape.bundles == bundles)
+            return i;
+    fail(status::internal_error, "no slab instance for ", operands);
+}
+
+std::string decline(const context& ctx, const problem& p) {
+    const int capability = magicube::cuda::compute_capability(ctx.ordinal);
+    if (capability != 90) return text("it needs an sm_90 GPU; this is sm_", capability);
+    if (built_architectures().find("sm_90a") == std::string::npos)
+        return "this library was built without sm_90a";
+    if (p.pattern.cols == 0) return "K is 0";
+    if (!operands_for(p.pair()))
+        return text("it has no kernel for ", name_of(p.pair().lhs), "/", name_of(p.pair().rhs));
+    if (p.values != value_mode::fixed) return "it packs the values: the value mode must be FIXED";
+    if (is_integer(p.pattern.type) && p.pattern.cols > longest_sum)
+        return text("K is ", p.pattern.cols, "; its 32-bit sums hold ", longest_sum, " products");
+    return "";
+}
+
+// Where the sections of the plan's buffer lie.
+struct layout {
+    int64_t groups, offsets, records, bundle_rows, bytes;
+
+    explicit layout(const packed_slabs& packed) {
+        buffer_layout sections;
+        const auto reserve = [&](const auto& array) {
+            return sections.reserve(static_cast<int64_t>(array.size()), sizeof(array[0]),
+                                    "the packed A");
+        };
+        groups = reserve(packed.groups);
+        offsets = reserve(packed.offsets);
+        records = reserve(packed.records);
+        bundle_rows = reserve(packed.bundle_rows);
+        bytes = sections.bytes();
+    }
+};
+
+packed_slabs pack(const context& ctx, const problem& p) {
+    const cuda::host_copy a(ctx, p.pattern);
+    return pack_slabs(a.view(), instance_for(ctx, p).shape, matrices_of(p));
+}
+
+// Bytes of B's copy, if the execution's B should need one.
+int64_t workspace_bytes(const problem& p) {
+    return cuda::shape_staged(p.b_type, p.pattern.cols, p.n_max, p.batch_count).bytes;
+}
+
+buffer_needs needs(const context& ctx, const problem& p) {
+    return {layout(pack(ctx, p)).bytes, workspace_bytes(p)};
+}
+
+class slab_plan final : public plan {
+  public:
+    slab_plan(const context& ctx, const spmm::problem& p, plan_resources resources)
+        : plan(ctx, p, std::move(resources)),
+          instance_(instance_for(ctx, p)),
+          matrices_(matrices_of(p)) {
+        const packed_slabs packed = pack(ctx, p);
+        const layout at(packed);
+        char* buffer = this->resources().buffer.data();
+        const auto upload = [&](int64_t offset, const auto& array) {
+            copy_memory(ctx, buffer + offset, array.data(), array.size() * sizeof(array[0]));
+            return buffer + offset;
+        };
+        arguments_.groups = reinterpret_cast<const slab_group*>(upload(at.groups, packed.groups));
+        arguments_.offsets = reinterpret_cast<const uint32_t*>(upload(at.offsets, packed.offsets));
+        arguments_.records = reinterpret_cast<const uint8_t*>(upload(at.records, packed.records));
+        arguments_.bundle_rows =
+            reinterpret_cast<const int32_t*>(upload(at.bundle_rows, packed.bundle_rows));
+        arguments_.group_count = static_cast<int32_t>(packed.groups_a_matrix);
+        arguments_.groups_apart = matrices_ > 1 ? packed.groups_a_matrix : 0;
+        synchronize(ctx);  // the arrays on the host end here
+        ctas_ = magicube::cuda::multiprocessors(ctx.ordinal);
+    }
+
+    void pack_values(const context&, const void*) override {
+        fail(status::internal_error, "slab plans have fixed values");
+    }
+    sr_bcrs_view matrix_with(const void*) const override {
+        fail(status::internal_error, "slab plans have fixed values");
+    }
+
+    void run(const context& ctx, const arguments& args) const override {
+        const auto& p = problem();
+        const dense_view b =
+            cuda::is_staged(args.b) ? args.b : cuda::prepare_b(ctx, args.b, args.workspace);
+        slab_arguments k = arguments_;
+        k.column_tiles = static_cast<int32_t>(ceil_div(b.cols, tile_columns(p.b_type)));
+        k.tiles = checked_mul(int64_t{k.group_count} * k.column_tiles, p.batch_count, "tiles");
+        k.b_batched = b.batch_stride != 0;
+        k.store = cuda::make_store_arguments(ctx, p, args);
+        device_scope scope(ctx.ordinal);
+        const CUtensorMap map = magicube::cuda::make_row_map(b, tile_columns(p.b_type), box_rows);
+        const int ctas = static_cast<int>(std::min<int64_t>(k.tiles, ctas_));
+        check(instance_.launch(map, k, ctas, ctx.stream), "slab_kernel");
+    }
+
+  private:
+    const instance& instance_;
+    int64_t matrices_;
+    slab_arguments arguments_{};
+    int ctas_ = 0;
+};
+
+// Steps of 32 slots keep an SM's shared memory busy for 32 clocks (8 ldmatrix of 512 bytes); the
+// rest is stores and the filling of stages.
+double cost(const context& ctx, const problem& p) {
+    constexpr double clocks_per_us = 1700, launch_us = 3;
+    const double columns = static_cast<double>(round_up(p.n_max, tile_columns(p.b_type)));
+    const double slots =
+        static_cast<double>(p.pattern.slots) * std::max(1, p.pattern.vector_length / 8);
+    const double steps = slots / step_slots * columns / tile_columns(p.b_type);
+    const double stores = static_cast<double>(p.pattern.rows) * columns / 1024;
+    const double batch = static_cast<double>(p.batch_count);
+    return launch_us + batch * (steps * 40 + stores * 8) / clocks_per_us /
+                           magicube::cuda::multiprocessors(ctx.ordinal);
+}
+
+std::unique_ptr<plan> make(const context& ctx, const problem& p, plan_resources resources) {
+    return std::make_unique<slab_plan>(ctx, p, std::move(resources));
+}
+
+}  // namespace
+}  // namespace sm90
+
+extern const implementation<operation> cuda_sm90_slab;
+const implementation<operation> cuda_sm90_slab = {
+    "sm90_slab", device_kind::cuda, false, sm90::decline, sm90::cost, sm90::needs, sm90::make};
+
+}  // namespace magicube::spmm

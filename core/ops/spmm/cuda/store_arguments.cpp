@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/spmm/cuda/store_arguments.hpp"
+
+namespace magicube::spmm::cuda {
+namespace {
+
+batched_scales on_device(const scale_shape& shape, const float* data, float absent = 1) {
+    if (!shape.present()) return {nullptr, 0, 0, absent};
+    return {data, shape.batch_stride, shape.per == granularity::tensor ? 0 : 1, absent};
+}
+
+}  // namespace
+
+store_arguments make_store_arguments(const context& ctx, const problem& p, const arguments& args) {
+    const dense_view& c = args.c;
+    const bool by_rows = c.storage == order::row;
+    const int64_t pair_bytes = 2 * storage_bits(c.type) / 8;
+    const bool on_device_scalars = ctx.scalars == pointer_mode::device;
+    store_arguments s{};
+    s.c = c.values;
+    s.type = c.type;
+    s.row_stride = by_rows ? c.ld : 1;
+    s.col_stride = by_rows ? 1 : c.ld;
+    s.batch_stride = c.batch_stride;
+    s.rows = c.rows;
+    s.cols = c.cols;
+    s.paired = c.ld % 2 == 0 && c.batch_stride % 2 == 0 &&
+               reinterpret_cast<uintptr_t>(c.values) % static_cast<uintptr_t>(pair_bytes) == 0;
+    s.alpha = on_device_scalars ? 1 : read_scalar(args.alpha, 1);
+    s.beta = on_device_scalars ? 0 : read_scalar(args.beta, 0);
+    s.alpha_pointer = on_device_scalars ? args.alpha : nullptr;
+    s.beta_pointer = on_device_scalars ? args.beta : nullptr;
+    s.a_scale = on_device(p.a_scale, args.a_scale);
+    s.b_scale = on_device(p.b_scale, args.b_scale);
+    s.bias = on_device(p.bias, args.bias, 0);
+    s.c_scale = on_device(p.c_scale, args.c_scale);
+    s.function = p.function;
+    return s;
+}
+
+}  // namespace magicube::spmm::cuda

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every CUDA kernel of SpMM is told about C and the epilogue.
+#pragma once
+
+#include "core/ops/spmm/spmm.hpp"
+
+namespace magicube::spmm::cuda {
+
+// An array of scales or summands of a batch, on the device.
+struct batched_scales {
+    const float* data;
+    int64_t batch_stride;
+    int64_t step;
+    float absent;
+
+    MAGICUBE_HOST_DEVICE scale_reader at(int64_t batch) const {
+        return {data ? data + batch * batch_stride : nullptr, step, absent};
+    }
+};
+
+struct store_arguments {
+    void* c;
+    dtype type;
+    int64_t row_stride;  // elements
+    int64_t col_stride;
+    int64_t batch_stride;
+    int64_t rows;
+    int64_t cols;
+    bool paired;  // two elements that lie side by side, the first at an even index, may be stored
+                  // at once
+    float alpha;
+    float beta;
+    const float* alpha_pointer;  // null: the value above
+    const float* beta_pointer;
+    batched_scales a_scale;
+    batched_scales b_scale;
+    batched_scales bias;
+    batched_scales c_scale;
+    activation function;
+};
+
+store_arguments make_store_arguments(const context& ctx, const problem& p, const arguments& args);
+
+}  // namespace magicube::spmm::cuda
