@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sparse low-precision matrix products on Tensor Cores and CPUs.
+
+Importing the package makes no CUDA call and prints nothing. Arrays come from NumPy or from any
+library with DLPack; results belong to the library of the input.
+
+Element types are strings: int4, int8, uint8, int12, int16, int32, fp16, bf16, fp32, e4m3. Wherever
+one is asked for, a NumPy, ml_dtypes or torch type with that meaning is taken as well. bf16 and e4m3
+are ml_dtypes in NumPy, int12 is an int16 array, and int4 is an :class:`Int4Array`.
+"""
+
+from magicube import sparse
+from magicube._device import DeviceInfo, Handle, build_info, device_count, device_info
+from magicube._int4 import Int4Array, pack_int4
+from magicube._log import get_log_level, set_log_callback, set_log_file, set_log_level
+from magicube._native import version as _version
+from magicube._plan import PlanInfo
+from magicube._prune import prune
+from magicube._quantize import dequantize, quantize
+from magicube._sddmm import SDDMMPlan, sddmm, sddmm_implementations
+from magicube._softmax import (
+    SparseSoftmaxPlan,
+    sparse_softmax,
+    sparse_softmax_implementations,
+)
+from magicube._spmm import SpMMPlan, spmm, spmm_implementations
+from magicube.errors import (
+    AllocFailedError,
+    ArchMismatchError,
+    CapturingError,
+    CudaError,
+    DeviceMismatchError,
+    InsufficientWorkspaceError,
+    InternalError,
+    InvalidValueError,
+    MagicubeError,
+    MisalignedError,
+    NoDeviceError,
+    NotSupportedError,
+)
+from magicube.sparse import SrBcrs, validate
+
+__version__ = _version()
+
+__all__ = [
+    "AllocFailedError",
+    "ArchMismatchError",
+    "CapturingError",
+    "CudaError",
+    "DeviceInfo",
+    "DeviceMismatchError",
+    "Handle",
+    "InsufficientWorkspaceError",
+    "Int4Array",
+    "InternalError",
+    "InvalidValueError",
+    "MagicubeError",
+    "MisalignedError",
+    "NoDeviceError",
+    "NotSupportedError",
+    "PlanInfo",
+    "SDDMMPlan",
+    "SparseSoftmaxPlan",
+    "SpMMPlan",
+    "SrBcrs",
+    "__version__",
+    "build_info",
+    "dequantize",
+    "device_count",
+    "device_info",
+    "get_log_level",
+    "pack_int4",
+    "prune",
+    "quantize",
+    "sddmm",
+    "sddmm_implementations",
+    "set_log_callback",
+    "set_log_file",
+    "set_log_level",
+    "sparse",
+    "sparse_softmax",
+    "sparse_softmax_implementations",
+    "spmm",
+    "spmm_implementations",
+    "validate",
+]

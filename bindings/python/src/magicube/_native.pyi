@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+from typing import Any, Callable
+
+import numpy as np
+
+DATA_TYPES: dict[str, int]
+INDEX_TYPES: dict[str, int]
+ORDERS: dict[str, int]
+DEVICES: dict[str, int]
+ACTIVATIONS: dict[str, int]
+GRANULARITIES: dict[str, int]
+VALUE_MODES: dict[str, int]
+VALIDATIONS: dict[str, int]
+NORMS: dict[str, int]
+SCOPES: dict[str, int]
+CALIBRATIONS: dict[str, int]
+LOG_LEVELS: dict[str, int]
+
+def version() -> str: ...
+def version_number() -> int: ...
+def build_info() -> str: ...
+def status_name(status: int) -> str: ...
+def status_string(status: int) -> str: ...
+def device_count(device: int) -> int: ...
+def device_info(device: int, ordinal: int) -> tuple[str, int, int, int, bool]: ...
+
+class Handle:
+    num_threads: int
+    deterministic: bool
+    validation: int
+    def __init__(self, device: int, ordinal: int) -> None: ...
+    def close(self) -> None: ...
+    def synchronize(self) -> None: ...
+    @property
+    def closed(self) -> bool: ...
+    @property
+    def device(self) -> tuple[int, int]: ...
+
+def set_log_level(level: int) -> None: ...
+def get_log_level() -> int: ...
+def set_log_file(path: bytes | str | None) -> None: ...
+def set_log_callback(function: Callable[[int, bytes], None] | None) -> None: ...
+
+class DlpackTensor:
+    def __init__(self, capsule: Any) -> None: ...
+    @property
+    def device(self) -> tuple[int, int]: ...
+    @property
+    def type(self) -> tuple[int, int, int]: ...
+    @property
+    def read_only(self) -> bool: ...
+
+def dlpack_array(tensor: DlpackTensor, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]: ...
+
+class DnMat:
+    def __init__(
+        self,
+        rows: int,
+        cols: int,
+        ld: int,
+        values: int,
+        type: int,
+        order: int,
+        writable: bool,
+        batch: int,
+        batch_stride: int,
+    ) -> None: ...
+
+class SpMat:
+    @staticmethod
+    def csr(
+        rows: int,
+        cols: int,
+        nnz: int,
+        offsets: int,
+        col_indices: int,
+        values: int,
+        offset_type: int,
+        value_type: int,
+    ) -> SpMat: ...
+    @staticmethod
+    def bsr(
+        rows: int,
+        cols: int,
+        block_rows: int,
+        block_cols: int,
+        nnzb: int,
+        offsets: int,
+        block_col_indices: int,
+        values: int,
+        offset_type: int,
+        value_type: int,
+    ) -> SpMat: ...
+    @staticmethod
+    def sr_bcrs(entries: dict[str, int]) -> SpMat: ...
+
+class Workspace:
+    @property
+    def bytes(self) -> int: ...
+
+def default_stride(vector_length: int, type: int) -> int: ...
+def dense_to_sr_bcrs_count(
+    handle: Handle, dense: DnMat, mask: DnMat | None, entries: dict[str, int]
+) -> tuple[int, Workspace]: ...
+def dense_to_sr_bcrs_fill(
+    handle: Handle,
+    dense: DnMat,
+    mask: DnMat | None,
+    entries: dict[str, int],
+    workspace: Workspace,
+) -> None: ...
+def sparse_to_sr_bcrs_count(
+    handle: Handle, source: SpMat, entries: dict[str, int]
+) -> tuple[int, Workspace]: ...
+def sparse_to_sr_bcrs_fill(
+    handle: Handle, source: SpMat, entries: dict[str, int], workspace: Workspace
+) -> None: ...
+def sparse_to_dense(handle: Handle, source: SpMat, dense: DnMat) -> None: ...
+def sparse_to_mask(handle: Handle, source: SpMat, mask: DnMat) -> None: ...
+def sr_bcrs_to_csr_count(handle: Handle, source: SpMat, offset_type: int, offsets: int) -> int: ...
+def sr_bcrs_to_csr_fill(
+    handle: Handle,
+    source: SpMat,
+    offset_type: int,
+    offsets: int,
+    col_indices: int,
+    values: int,
+    value_type: int,
+) -> None: ...
+def sr_bcrs_to_bsr_count(
+    handle: Handle,
+    source: SpMat,
+    block_rows: int,
+    block_cols: int,
+    offset_type: int,
+    offsets: int,
+) -> int: ...
+def sr_bcrs_to_bsr_fill(
+    handle: Handle,
+    source: SpMat,
+    block_rows: int,
+    block_cols: int,
+    offset_type: int,
+    offsets: int,
+    block_col_indices: int,
+    values: int,
+    value_type: int,
+) -> None: ...
+def validate(handle: Handle, matrix: SpMat) -> None: ...
+def prune(handle: Handle, weight: DnMat, mask: DnMat, params: dict[str, int | float]) -> None: ...
+def quantize(
+    handle: Handle, real: DnMat, quantized: DnMat, scales: int, params: dict[str, int | float]
+) -> None: ...
+def dequantize(
+    handle: Handle, quantized: DnMat, real: DnMat, scales: int, params: dict[str, int | float]
+) -> None: ...
+
+class _Plan:
+    def __init__(
+        self, handle: Handle, sparse: SpMat, entries: dict[str, int], implementation: str | None
+    ) -> None: ...
+    def info(self) -> tuple[str, str, int, int]: ...
+    @staticmethod
+    def check_supported(
+        handle: Handle, sparse: SpMat, entries: dict[str, int], implementation: str | None
+    ) -> None: ...
+    @staticmethod
+    def implementations(device: int) -> list[str]: ...
+
+class SpMMPlan(_Plan):
+    def execute(
+        self, handle: Handle, alpha: float, B: DnMat, beta: float, C: DnMat, args: dict[str, int]
+    ) -> None: ...
+    def update_values(self, handle: Handle, values: int) -> None: ...
+
+class SDDMMPlan(_Plan):
+    def execute(
+        self, handle: Handle, alpha: float, A: DnMat, B: DnMat, values: int, args: dict[str, int]
+    ) -> None: ...
+
+class SparseSoftmaxPlan(_Plan):
+    def execute(
+        self, handle: Handle, alpha: float, scores: int, out: int, args: dict[str, int]
+    ) -> None: ...

@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SDDMM: the elements of a dense product at the places of a sparse pattern."""
+
+from __future__ import annotations
+
+from typing import Any, Iterable, Mapping
+
+from magicube import _native
+from magicube._arrays import AnyArray, address, as_float, as_int, choose
+from magicube._device import Handle, native_handle
+from magicube._dtypes import DType, resolve_dtype
+from magicube._matrix import Matrix, matrix
+from magicube._plan import (
+    Plan,
+    Problem,
+    Scales,
+    check_batch,
+    check_batched,
+    check_declared,
+    check_implementation,
+    check_sparse,
+    declare_scales,
+    implementations,
+    layout_values,
+    pointer_entries,
+    read_scales,
+    scale_entries,
+    size_range,
+)
+from magicube.errors import InvalidValueError
+from magicube.sparse import SrBcrs
+
+
+def _lengths(pattern: SrBcrs) -> dict[str, dict[str, int]]:
+    """Elements of each array of scales, by granularity."""
+    return {
+        "a_scale": {"tensor": 1, "row": pattern.shape[-2]},
+        "b_scale": {"tensor": 1, "col": pattern.shape[-1]},
+        "out_scale": {"tensor": 1},
+    }
+
+
+def _default_out(dtype: DType, scales: Mapping[str, Scales], plain: bool) -> DType:
+    """The type of the output where the caller leaves it open."""
+    if scales["out_scale"].granularity != "none":
+        return resolve_dtype("int8")
+    if dtype.floating:
+        return resolve_dtype("fp32") if dtype.name == "e4m3" else dtype
+    unscaled = plain and all(item.granularity == "none" for item in scales.values())
+    return resolve_dtype("int32" if unscaled else "fp32")
+
+
+def _problem(
+    pattern: SrBcrs,
+    A: tuple[DType, str],
+    B: tuple[DType, str],
+    out: DType,
+    k: tuple[int, int],
+    batch_count: int,
+    scales: Mapping[str, Scales],
+    implementation: object,
+) -> Problem:
+    entries = {
+        "a_type": A[0].code,
+        "a_order": _native.ORDERS[A[1]],
+        "b_type": B[0].code,
+        "b_order": _native.ORDERS[B[1]],
+        "out_type": out.code,
+        "k_min": k[0],
+        "k_max": k[1],
+        "batch_count": batch_count,
+        **scale_entries(scales),
+    }
+    return Problem(pattern, pattern._descriptor(), entries, check_implementation(implementation))
+
+
+def _execute(
+    plan: Any,
+    handle: Handle | None,
+    alpha: object,
+    A: Matrix,
+    B: Matrix,
+    batch_count: int,
+    values: AnyArray,
+    scales: Mapping[str, Scales],
+) -> None:
+    plan.execute(
+        native_handle(handle),
+        as_float(alpha, "alpha"),
+        A.descriptor(batch_count),
+        B.descriptor(batch_count),
+        address(values),
+        pointer_entries(scales),
+    )
+
+
+def sddmm(
+    pattern: SrBcrs,
+    A: Any,
+    B: Any,
+    *,
+    out_dtype: object = None,
+    alpha: float = 1.0,
+    a_scale: Any = None,
+    b_scale: Any = None,
+    out_scale: Any = None,
+    lhs_dtype: object = None,
+    rhs_dtype: object = None,
+    implementation: str | None = None,
+    handle: Handle | None = None,
+) -> SrBcrs:
+    """Compute the elements of alpha * A B that a sparse pattern names.
+
+    Integer sums are exact; then, in fp32, (alpha * a_scale[i]) * b_scale[j] * sum, divided by
+    out_scale, rounded once to the output's type. It makes a plan for this one product; where the
+    pattern is used again, :class:`SDDMMPlan` saves that.
+
+    Parameters
+    ----------
+    pattern : SrBcrs
+        M x N; its values, if it has any, are not looked at. A batch of different patterns wants
+        batches of A and B of the same count.
+    A : array or Int4Array
+        M x K or (batch, M, K), row- or column-major: int16, int8, int4, fp32, fp16, bf16 or e4m3.
+    B : array or Int4Array
+        K x N or (batch, K, N), of A's type.
+    out_dtype : optional
+        fp32, fp16, bf16, int16, int8, or for integers int32 (the sum modulo 2^32, unscaled). By
+        default int8 with ``out_scale``; else for floating types the same type (fp32 for e4m3); else
+        int32 if there is no scale and alpha, and fp32 if there is.
+    alpha : float
+    a_scale, b_scale : number or array of fp32, optional
+        One, or one a row of A (shape (M,)) and a column of B (shape (N,)); with a batch in front if
+        each matrix has its own.
+    out_scale : number or array of fp32, optional
+        Scale of an output of int16 or int8.
+    lhs_dtype, rhs_dtype : optional
+        Types of A and B where the arrays do not tell them.
+    implementation : str, optional
+        One of :func:`sddmm_implementations`; by default the library chooses.
+    handle : Handle, optional
+
+    Returns
+    -------
+    SrBcrs
+        The pattern with these values; padding and absent elements are 0.
+
+    Raises
+    ------
+    TypeError
+        If ``pattern`` is not an SrBcrs, or A or B no array.
+    InvalidValueError
+        If a shape, a stride or a value breaks a rule.
+    NotSupportedError
+        If the types do not go together, or an array lies in CUDA memory.
+    """
+    pattern = check_sparse(pattern, "pattern")._pattern()
+    left = matrix(A, "A", dtype=lhs_dtype)
+    right = matrix(B, "B", dtype=rhs_dtype)
+    batch = check_batch(pattern, left, right)
+    count = 1 if batch is None else batch
+    given = {"a_scale": a_scale, "b_scale": b_scale, "out_scale": out_scale}
+    lengths = _lengths(pattern)
+    scales = {name: read_scales(x, name, lengths[name], count) for name, x in given.items()}
+    dtype = (
+        _default_out(left.dtype, scales, alpha == 1)
+        if out_dtype is None
+        else resolve_dtype(out_dtype, "out_dtype")
+    )
+    problem = _problem(
+        pattern, (left.dtype, left.order), (right.dtype, right.order), dtype,
+        (left.cols, left.cols), count, scales, implementation,
+    )
+    plan = _native.SDDMMPlan(
+        native_handle(handle), problem.descriptor, problem.entries, problem.implementation
+    )
+    shared = batch if pattern.ndim == 2 else None  # value arrays that share one pattern
+    values = layout_values(None, "out", pattern._value_count, dtype, shared)
+    _execute(plan, handle, alpha, left, right, count, values, scales)
+    return pattern.with_values(values, dtype)
+
+
+class SDDMMPlan(Plan):
+    """SDDMM at one pattern prepared for many products; see :func:`sddmm` for what it computes.
+
+    Parameters
+    ----------
+    pattern : SrBcrs
+        M x N, or a batch of different patterns. Copied: its arrays may then be freed.
+    dtype
+        Type of A and B.
+    out_dtype : optional
+        As in :func:`sddmm` by default.
+    k : int or (int, int)
+        Columns of A: exactly so many, or from the smallest to the largest.
+    lhs_order, rhs_order : {"C", "F"}
+        Row- or column-major A and B.
+    batch_count : int, optional
+        Number of products; by default the number of patterns.
+    a_scale : {"none", "tensor", "row"}
+    b_scale : {"none", "tensor", "col"}
+    out_scale : bool
+        Which arrays every execution will be given.
+    batched : collection of str
+        Names of those that each matrix of a batch has its own of.
+    implementation : str, optional
+        One of :func:`sddmm_implementations`.
+    handle : Handle, optional
+
+    Raises
+    ------
+    InvalidValueError
+        If a parameter breaks a rule.
+    NotSupportedError
+        If the types do not go together, or the named implementation declines.
+    """
+
+    __slots__ = ("_at", "_batch_count", "_lhs", "_out", "_rhs", "_scales")
+    _type = _native.SDDMMPlan
+
+    def __init__(
+        self,
+        pattern: SrBcrs,
+        *,
+        dtype: object,
+        out_dtype: object = None,
+        k: int | tuple[int, int],
+        lhs_order: str = "C",
+        rhs_order: str = "C",
+        batch_count: int | None = None,
+        a_scale: str | None = "none",
+        b_scale: str | None = "none",
+        out_scale: bool = False,
+        batched: Iterable[str] = (),
+        implementation: str | None = None,
+        handle: Handle | None = None,
+    ) -> None:
+        pattern = check_sparse(pattern, "pattern")._pattern()
+        operand = resolve_dtype(dtype)
+        choose(lhs_order, _native.ORDERS, "lhs_order")
+        choose(rhs_order, _native.ORDERS, "rhs_order")
+        self._lhs, self._rhs = (operand, lhs_order), (operand, rhs_order)
+        self._at = pattern
+        self._batch_count = (
+            pattern.batch_count if batch_count is None else as_int(batch_count, "batch_count")
+        )
+        given = {"a_scale": a_scale, "b_scale": b_scale, "out_scale": out_scale}
+        names, lengths = check_batched(batched, given), _lengths(pattern)
+        self._scales = {
+            name: declare_scales(value, name, lengths[name], name in names)
+            for name, value in given.items()
+        }
+        self._out = (
+            _default_out(operand, self._scales, True)
+            if out_dtype is None
+            else resolve_dtype(out_dtype, "out_dtype")
+        )
+        problem = _problem(
+            pattern, self._lhs, self._rhs, self._out, size_range(k, "k"), self._batch_count,
+            self._scales, implementation,
+        )
+        self._create(problem, handle)
+
+    def __call__(
+        self,
+        A: Any,
+        B: Any,
+        out: Any = None,
+        alpha: float = 1.0,
+        *,
+        a_scale: Any = None,
+        b_scale: Any = None,
+        out_scale: Any = None,
+        handle: Handle | None = None,
+    ) -> SrBcrs:
+        """Execute the plan.
+
+        Parameters
+        ----------
+        A, B : array or Int4Array
+            As in :func:`sddmm`, of the plan's types, orders and batch.
+        out : array, optional
+            For the values: shape (slots * V,), or (batch, slots * V) for a batch with one pattern.
+        alpha : float
+        a_scale, b_scale, out_scale : number or array of fp32
+            Those that the plan was made for, and no others.
+
+        Returns
+        -------
+        SrBcrs
+            The pattern with these values, which lie in ``out`` if that is given.
+
+        Raises
+        ------
+        InvalidValueError
+            If an array does not have the plan's type, order or shape.
+        """
+        plan, pattern = self._open(), self._at
+        left = matrix(A, "A", dtype=self._lhs[0], order=self._lhs[1])
+        right = matrix(B, "B", dtype=self._rhs[0], order=self._rhs[1])
+        batch = check_batch(pattern, left, right)
+        if batch is not None and batch != self._batch_count:
+            raise InvalidValueError(
+                f"A and B are a batch of {batch}; the plan was made for {self._batch_count}"
+            )
+        if self._batch_count != 1:
+            batch = self._batch_count
+        given = {"a_scale": a_scale, "b_scale": b_scale, "out_scale": out_scale}
+        lengths = _lengths(pattern)
+        scales = {
+            name: check_declared(x, name, self._scales[name], lengths[name], self._batch_count)
+            for name, x in given.items()
+        }
+        shared = batch if pattern.ndim == 2 else None  # value arrays that share one pattern
+        values = layout_values(out, "out", pattern._value_count, self._out, shared)
+        _execute(plan, handle, alpha, left, right, self._batch_count, values, scales)
+        return pattern.with_values(values, self._out)
+
+
+def sddmm_implementations(device: str = "cpu") -> list[str]:
+    """Names of the implementations of SDDMM on a device ("cpu" or "cuda"), the reference last."""
+    return implementations(_native.SDDMMPlan, device)

@@ -1,0 +1,456 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SpMM: a sparse matrix times a dense one."""
+
+from __future__ import annotations
+
+from typing import Any, Iterable, Mapping
+
+import numpy as np
+
+from magicube import _native
+from magicube._arrays import AnyArray, address, as_float, as_int, choose
+from magicube._device import Handle, native_handle
+from magicube._dtypes import DType, resolve_dtype
+from magicube._matrix import Matrix, empty_matrix, matrix, result_of
+from magicube._plan import (
+    Plan,
+    Problem,
+    Scales,
+    check_batch,
+    check_batched,
+    check_declared,
+    check_implementation,
+    check_sparse,
+    declare_scales,
+    implementations,
+    layout_values,
+    pointer_entries,
+    read_scales,
+    scale_entries,
+    size_range,
+)
+from magicube.errors import InvalidValueError
+from magicube.sparse import SrBcrs
+
+
+def _lengths(rows: int, cols: int) -> dict[str, dict[str, int]]:
+    """Elements of each array of the epilogue, by granularity."""
+    return {
+        "a_scale": {"tensor": 1, "row": rows},
+        "b_scale": {"tensor": 1, "col": cols},
+        "bias": {"row": rows},
+        "c_scale": {"tensor": 1},
+    }
+
+
+def _default_out(lhs: DType, scales: Mapping[str, Scales], plain: bool) -> DType:
+    """The type of C where the caller leaves it open."""
+    if scales["c_scale"].granularity != "none":
+        return resolve_dtype("int8")
+    if lhs.floating:
+        return resolve_dtype("fp32") if lhs.name == "e4m3" else lhs
+    unscaled = plain and all(item.granularity == "none" for item in scales.values())
+    return resolve_dtype("int32" if unscaled else "fp32")
+
+
+def _problem(
+    A: SrBcrs,
+    lhs: DType,
+    B: tuple[DType, str],
+    C: tuple[DType, str],
+    n: tuple[int, int],
+    batch_count: int,
+    scales: Mapping[str, Scales],
+    activation: object,
+    value_mode: str,
+    implementation: object,
+) -> Problem:
+    entries = {
+        "b_type": B[0].code,
+        "b_order": _native.ORDERS[B[1]],
+        "c_type": C[0].code,
+        "c_order": _native.ORDERS[C[1]],
+        "n_min": n[0],
+        "n_max": n[1],
+        "batch_count": batch_count,
+        "activation": choose(
+            "none" if activation is None else activation, _native.ACTIVATIONS, "activation"
+        ),
+        "value_mode": choose(value_mode, _native.VALUE_MODES, "value_mode"),
+        **scale_entries(scales),
+    }
+    return Problem(A, A._descriptor(lhs), entries, check_implementation(implementation))
+
+
+def _lhs_dtype(A: SrBcrs, wanted: object) -> DType:
+    if wanted is None:
+        if A._dtype is None:
+            raise InvalidValueError(
+                "A is a pattern alone; give it values, or name lhs_dtype for value_mode='per_call'"
+            )
+        return A._dtype
+    dtype = resolve_dtype(wanted, "lhs_dtype")
+    if A._dtype is not None and (dtype.storage, dtype.bits) != (A._dtype.storage, A._dtype.bits):
+        raise InvalidValueError(f"lhs_dtype is {dtype.name}, but A holds {A._dtype.name}")
+    return dtype
+
+
+def _out_matrix(
+    rows: int, B: Matrix, batch: int | None, out: Any, dtype: DType, order: str | None
+) -> tuple[Any, Matrix]:
+    """C: the caller's array, or a new one of B's library."""
+    shape = (rows, B.cols) if batch is None else (batch, rows, B.cols)
+    if order is not None:
+        choose(order, _native.ORDERS, "out_order")
+    if out is None:
+        return empty_matrix(B.library, shape, dtype, "C" if order is None else order)
+    C = matrix(out, "out", dtype=dtype, order=order, writable=True)
+    if C.shape != shape:
+        raise InvalidValueError(f"out has shape {C.shape}; it must be {shape}")
+    if _overlap(C, B):
+        raise InvalidValueError("out shares memory with B; pass another array or B.copy()")
+    return out, C
+
+
+_MAX_WORK: Any = 100_000  # bounds the search, which is exponential at worst
+
+
+def _overlap(first: Matrix, second: Matrix) -> bool:
+    if first.array is None or second.array is None:
+        return False
+    try:
+        return bool(np.shares_memory(first.array, second.array, max_work=_MAX_WORK))
+    except np.exceptions.TooHardError:
+        return False
+
+
+def _execute(
+    plan: Any,
+    handle: Handle | None,
+    alpha: object,
+    B: Matrix,
+    beta: object,
+    C: Matrix,
+    batch_count: int,
+    scales: Mapping[str, Scales],
+    a_values: int = 0,
+) -> None:
+    plan.execute(
+        native_handle(handle),
+        as_float(alpha, "alpha"),
+        B.descriptor(batch_count),
+        as_float(beta, "beta"),
+        C.descriptor(),
+        {"a_values": a_values, **pointer_entries(scales)},
+    )
+
+
+def spmm(
+    A: SrBcrs,
+    B: Any,
+    *,
+    out: Any = None,
+    out_dtype: object = None,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    a_scale: Any = None,
+    b_scale: Any = None,
+    bias: Any = None,
+    activation: str | None = None,
+    c_scale: Any = None,
+    rhs_dtype: object = None,
+    out_order: str | None = None,
+    implementation: str | None = None,
+    handle: Handle | None = None,
+) -> Any:
+    """Multiply a sparse by a dense matrix: C = act(scale * (A B) + beta * C + bias).
+
+    Integer sums are exact. With s = (alpha * a_scale[i]) * b_scale[j], all in fp32,
+    y = fma(s, sum, fma(beta, C[i, j], bias[i])); then the activation, then division by c_scale,
+    then one rounding to the type of C. It makes a plan for this one product; where A is used again,
+    :class:`SpMMPlan` saves that.
+
+    Parameters
+    ----------
+    A : SrBcrs
+        M x K, or a batch of them.
+    B : array or Int4Array
+        K x N or (batch, K, N), row- or column-major with any leading dimension. With A it is one
+        of the pairs int16/int16, int16/int8, int16/int4, int12/int8, int12/int4, int8/int8,
+        int8/int4, int4/int4, uint8/int8, uint8/int4, or both are fp32, fp16, bf16 or e4m3.
+    out : array, optional
+        C itself, written to; needed where ``beta`` is not 0.
+    out_dtype : optional
+        fp32, fp16, bf16, int8, or for integers int32 (the sum modulo 2^32, without scale, bias and
+        activation). By default int8 with ``c_scale``; else for floating types the same type (fp32
+        for e4m3); else int32 if there is no scale, bias, activation and alpha, and fp32 if there
+        is.
+    alpha, beta : float
+        Factors of the product and of C as it was.
+    a_scale : number or array of fp32, optional
+        One, or one a row of A: shape (M,); (batch, M) or (batch, 1) if each matrix has its own.
+    b_scale : number or array of fp32, optional
+        One, or one a column of B: shape (N,), or with a batch in front.
+    bias : array of fp32, optional
+        One summand a row of C: shape (M,), or (batch, M).
+    activation : {"relu", "gelu"}, optional
+        GELU in the erf form.
+    c_scale : number or array of fp32, optional
+        Scale of C of int8: C = y / c_scale, saturated.
+    rhs_dtype : optional
+        Type of B where the array does not tell it.
+    out_order : {"C", "F"}, optional
+        Row- or column-major C; "C" by default.
+    implementation : str, optional
+        One of :func:`spmm_implementations`; by default the library chooses.
+    handle : Handle, optional
+        By default this thread's own handle of the CPU.
+
+    Returns
+    -------
+    array
+        C, of the library that B came from, or ``out``.
+
+    Raises
+    ------
+    TypeError
+        If A is not an SrBcrs or B no array.
+    InvalidValueError
+        If a shape, a stride or a value breaks a rule.
+    NotSupportedError
+        If the types do not go together, or an array lies in CUDA memory.
+    """
+    A = check_sparse(A, "A")
+    right = matrix(B, "B", dtype=rhs_dtype)
+    batch = check_batch(A, right)
+    count = 1 if batch is None else batch
+    given = {"a_scale": a_scale, "b_scale": b_scale, "bias": bias, "c_scale": c_scale}
+    lengths = _lengths(A.shape[-2], right.cols)
+    scales = {name: read_scales(x, name, lengths[name], count) for name, x in given.items()}
+    if out is None and beta != 0:
+        raise InvalidValueError(f"beta is {beta}, but there is no C to add: pass it as out")
+    lhs = _lhs_dtype(A, None)
+    if out_dtype is not None:
+        dtype = resolve_dtype(out_dtype, "out_dtype")
+    elif out is not None:
+        dtype = matrix(out, "out").dtype
+    else:
+        dtype = _default_out(lhs, scales, activation is None and alpha == 1)
+    result, C = _out_matrix(A.shape[-2], right, batch, out, dtype, out_order)
+    problem = _problem(
+        A, lhs, (right.dtype, right.order), (dtype, C.order), (right.cols, right.cols), count,
+        scales, activation, "fixed", implementation,
+    )
+    call = native_handle(handle)
+    plan = _native.SpMMPlan(call, problem.descriptor, problem.entries, problem.implementation)
+    _execute(plan, handle, alpha, right, beta, C, count, scales)
+    return result if out is not None else result_of(right.library, result)
+
+
+class SpMMPlan(Plan):
+    """A product with one A prepared for many B; see :func:`spmm` for what it computes.
+
+    Parameters
+    ----------
+    A : SrBcrs
+        M x K, or a batch. Packed (value modes fixed and updatable): its arrays may then be freed.
+    rhs_dtype
+        Type of B.
+    out_dtype : optional
+        Type of C; as in :func:`spmm` by default.
+    n : int or (int, int)
+        Columns of B: exactly so many, or from the smallest to the largest.
+    rhs_order, out_order : {"C", "F"}
+        Row- or column-major B and C.
+    batch_count : int, optional
+        Number of matrices of B and C; by default that of A.
+    a_scale : {"none", "tensor", "row"}
+    b_scale : {"none", "tensor", "col"}
+    bias, c_scale : bool
+        Which arrays every execution will be given.
+    batched : collection of str
+        Names of those that each matrix of a batch has its own of.
+    activation : {"relu", "gelu"}, optional
+    value_mode : {"fixed", "updatable", "per_call"}
+        "updatable": :meth:`update_values` repacks new values. "per_call": each execution is given
+        ``values`` in A's layout.
+    lhs_dtype : optional
+        Type of A's values where A is a pattern alone.
+    implementation : str, optional
+        One of :func:`spmm_implementations`.
+    handle : Handle, optional
+
+    Raises
+    ------
+    InvalidValueError
+        If a parameter breaks a rule.
+    NotSupportedError
+        If the types do not go together, or the named implementation declines.
+    """
+
+    __slots__ = ("_batch_count", "_c", "_rhs", "_scales", "_value_mode", "_values")
+    _type = _native.SpMMPlan
+
+    def __init__(
+        self,
+        A: SrBcrs,
+        *,
+        rhs_dtype: object,
+        out_dtype: object = None,
+        n: int | tuple[int, int],
+        rhs_order: str = "C",
+        out_order: str = "C",
+        batch_count: int | None = None,
+        a_scale: str | None = "none",
+        b_scale: str | None = "none",
+        bias: bool = False,
+        c_scale: bool = False,
+        batched: Iterable[str] = (),
+        activation: str | None = None,
+        value_mode: str = "fixed",
+        lhs_dtype: object = None,
+        implementation: str | None = None,
+        handle: Handle | None = None,
+    ) -> None:
+        A = check_sparse(A, "A")
+        self._rhs = resolve_dtype(rhs_dtype, "rhs_dtype"), rhs_order
+        lhs = _lhs_dtype(A, lhs_dtype)
+        self._values = A._value_count, lhs, A.batch_count if A._batch == "values" else None
+        self._batch_count = _plan_batch(A, batch_count)
+        self._scales = _declared(
+            A,
+            n,
+            {"a_scale": a_scale, "b_scale": b_scale, "bias": bias, "c_scale": c_scale},
+            batched,
+        )
+        self._value_mode = value_mode
+        dtype = (
+            _default_out(lhs, self._scales, activation is None)
+            if out_dtype is None
+            else resolve_dtype(out_dtype, "out_dtype")
+        )
+        self._c = dtype, out_order
+        choose(rhs_order, _native.ORDERS, "rhs_order")
+        choose(out_order, _native.ORDERS, "out_order")
+        problem = _problem(
+            A, lhs, self._rhs, self._c, size_range(n, "n"), self._batch_count, self._scales,
+            activation, value_mode, implementation,
+        )
+        self._create(problem, handle)
+
+    def __call__(
+        self,
+        B: Any,
+        out: Any = None,
+        alpha: float = 1.0,
+        beta: float = 0.0,
+        *,
+        a_scale: Any = None,
+        b_scale: Any = None,
+        bias: Any = None,
+        c_scale: Any = None,
+        values: Any = None,
+        handle: Handle | None = None,
+    ) -> Any:
+        """Execute the plan.
+
+        Parameters
+        ----------
+        B : array or Int4Array
+            As in :func:`spmm`, of the plan's type, order and batch.
+        out : array, optional
+            C itself; needed where ``beta`` is not 0.
+        alpha, beta : float
+        a_scale, b_scale, bias, c_scale : number or array of fp32
+            Those that the plan was made for, and no others.
+        values : SrBcrs or array
+            A's values in its layout, for value_mode "per_call" alone.
+
+        Returns
+        -------
+        array
+            C, of the library that B came from, or ``out``.
+
+        Raises
+        ------
+        InvalidValueError
+            If an array does not have the plan's type, order or shape.
+        """
+        plan, rows = self._open(), self._shape[-2]
+        right = matrix(B, "B", dtype=self._rhs[0], order=self._rhs[1])
+        if right.batch is not None and right.batch != self._batch_count:
+            raise InvalidValueError(
+                f"B has shape {right.shape}; the plan was made for a batch of {self._batch_count}"
+            )
+        if out is None and beta != 0:
+            raise InvalidValueError(f"beta is {beta}, but there is no C to add: pass it as out")
+        many = right.batch is not None or len(self._shape) == 3 or self._batch_count != 1
+        batch = self._batch_count if many else None
+        lengths = _lengths(rows, right.cols)
+        given = {"a_scale": a_scale, "b_scale": b_scale, "bias": bias, "c_scale": c_scale}
+        scales = {
+            name: check_declared(
+                x, name, self._scales[name], lengths[name], self._batch_count
+            )
+            for name, x in given.items()
+        }
+        per_call = self._value_mode == "per_call"
+        if per_call != (values is not None):
+            raise InvalidValueError(
+                f"values is {'None' if per_call else 'given'}, but value_mode is "
+                f"{self._value_mode!r}: it is given for 'per_call' alone"
+            )
+        own = self._own_values(values) if per_call else None
+        result, C = _out_matrix(rows, right, batch, out, *self._c)
+        _execute(
+            plan, handle, alpha, right, beta, C, self._batch_count, scales,
+            0 if own is None else address(own),
+        )
+        return result if out is not None else result_of(right.library, result)
+
+    def update_values(self, values: Any, *, handle: Handle | None = None) -> None:
+        """Repack new values of the same pattern; no execution may run at the same time.
+
+        Parameters
+        ----------
+        values : SrBcrs or array
+            In A's layout, of its type and shape.
+
+        Raises
+        ------
+        NotSupportedError
+            Unless the plan was made with value_mode "updatable".
+        """
+        plan = self._open()
+        plan.update_values(native_handle(handle), address(self._own_values(values)))
+
+    def _own_values(self, values: Any) -> AnyArray:
+        """Values for A, in A's layout and of its shape."""
+        return layout_values(values, "values", *self._values, writable=False)
+
+
+def _plan_batch(A: SrBcrs, batch_count: object) -> int:
+    return A.batch_count if batch_count is None else as_int(batch_count, "batch_count")
+
+
+def _declared(
+    A: SrBcrs, n: object, granularities: Mapping[str, object], batched: Iterable[str]
+) -> dict[str, Scales]:
+    """The plan's arrays; a batch of scales a column needs one N, so that its stride is known."""
+    names = check_batched(batched, granularities)
+    smallest, largest = size_range(n, "n")
+    if "b_scale" in names and granularities["b_scale"] == "col" and smallest != largest:
+        raise InvalidValueError(
+            f"batched names b_scale, whose stride is N, but n is {(smallest, largest)}; make the "
+            "plan for one N"
+        )
+    lengths = _lengths(A.shape[-2], largest)
+    return {
+        name: declare_scales(value, name, lengths[name], name in names)
+        for name, value in granularities.items()
+    }
+
+
+def spmm_implementations(device: str = "cpu") -> list[str]:
+    """Names of the implementations of SpMM on a device ("cpu" or "cuda"), the reference last."""
+    return implementations(_native.SpMMPlan, device)

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""magicube bench spmm | sddmm | softmax"""
+
+from __future__ import annotations
+
+import math
+import os
+import secrets
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+import magicube as mc
+from magicube import _oracle as oracle
+from magicube.cli._console import (
+    EXIT_FAILED,
+    DeviceOption,
+    JsonOption,
+    Session,
+    UsageError,
+    choose,
+    require_device,
+    session,
+)
+from magicube.cli._peers import blas_threads
+from magicube.cli._plots import describe, plot_benchmark
+from magicube.cli._problems import BUILDERS, Problem, Setting
+from magicube.cli._timing import alternate
+
+bench = typer.Typer(help="Time an operation against the peers found.", no_args_is_help=True)
+
+MOption = Annotated[int, typer.Option("--m", min=0, help="Rows of the sparse matrix.")]
+KOption = Annotated[int, typer.Option("--k", min=0, help="Length of the sums.")]
+NOption = Annotated[int, typer.Option("--n", min=0, help="Columns of the result.")]
+VectorOption = Annotated[int, typer.Option("--vector-length", help="1, 2, 4, 8, 16, 32 or 64.")]
+StrideOption = Annotated[int, typer.Option(help="Slots a chunk; 0: the default.", min=0)]
+SparsityOption = Annotated[
+    str, typer.Option(help="Share of vectors dropped; several, with commas, make a sweep.")
+]
+TypeOption = Annotated[str, typer.Option(help="Element type.")]
+ImplementationOption = Annotated[str, typer.Option(help="Force one by name; see magicube info.")]
+ThreadsOption = Annotated[int, typer.Option(min=0, help="For all contestants; 0: all cores.")]
+PeersOption = Annotated[bool, typer.Option("--peers", help="Time the peers as well.")]
+RoundsOption = Annotated[int, typer.Option(min=0, help="Turns of each; 0: by --seconds.")]
+SecondsOption = Annotated[float, typer.Option(min=0, help="Time for each contestant.")]
+SeedOption = Annotated[int, typer.Option(help="Of the random data; -1: fresh each time.")]
+PlotOption = Annotated[str, typer.Option(help="Write a plot to this PNG file.")]
+
+PEER_TOLERANCE = 1e-3  # of the largest element: a sanity check, not a measure of quality
+
+
+def _sparsities(text: str) -> list[float]:
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError:
+        values = [-1.0]
+    if not all(0 <= value <= 1 for value in values):
+        raise UsageError(
+            f"--sparsity is {text!r}; it must be a number in [0, 1], or several with commas"
+        )
+    return values
+
+
+def _check_types(setting: Setting) -> None:
+    known = list(oracle.STORAGE)
+    for option, value in (("--lhs", setting.lhs), ("--rhs", setting.rhs), ("--out", setting.out)):
+        choose(value, known, option)
+
+
+def _time(
+    problem: Problem, setting: Setting, options: dict[str, Any], current: Session
+) -> dict[str, Any]:
+    runs: dict[str, Callable[[], object]] = {"magicube": problem.run}
+    fields: dict[str, Any] = {}
+    peers = None
+    if options["peers"]:
+        peers, exact = problem.peers()
+        runs |= {name: peer.run for name, peer in peers.found.items()}
+        fields["missing_peers"] = peers.missing
+    with current.progress() as progress:
+        task = progress.add_task(f"sparsity {setting.sparsity:g}", total=None)
+        times = alternate(
+            runs, options["rounds"], options["seconds"], lambda: progress.advance(task)
+        )
+    own = times["magicube"]
+    fields |= own.as_fields() | {"gops": problem.operations / own.median / 1e3, "peers": {}}
+    for name, peer in (peers.found if peers else {}).items():
+        error = np.abs(peer.dense(peer.run()) - exact).max(initial=0)
+        fields["peers"][name] = times[name].as_fields() | {
+            "speedup": times[name].median / own.median,
+            "max_abs_error": float(error) if math.isfinite(error) else None,
+            "agrees": bool(error <= PEER_TOLERANCE * np.abs(exact).max(initial=0)),
+            "note": peer.note,
+        }
+    return fields
+
+
+def measure(setting: Setting, options: dict[str, Any], current: Session) -> dict[str, Any]:
+    """One line of the result."""
+    _check_types(setting)
+    with mc.Handle(options["device"], num_threads=setting.threads) as handle:
+        with blas_threads(setting.threads):
+            problem = BUILDERS[setting.operation](setting, handle)
+            error, right = problem.check()
+            timed = _time(problem, setting, options, current)
+    pattern = problem.pattern
+    return {
+        "operation": setting.operation,
+        "device": options["device"],
+        "m": setting.m,
+        "k": setting.k,
+        "n": setting.n,
+        "vector_length": setting.vector_length,
+        "stride": pattern.stride,
+        "sparsity": setting.sparsity,
+        "nnz": int(pattern.nnz),
+        "lhs": setting.lhs,
+        "rhs": setting.rhs,
+        "out": setting.out,
+        "alpha": problem.alpha,
+        "threads": setting.threads,
+        "seed": setting.seed,
+        "implementation": problem.implementation,
+        **timed,
+        "max_abs_error": error if math.isfinite(error) else None,
+        "correct": right,
+    }
+
+
+def _shown(error: float | None) -> str:
+    return "not finite" if error is None else f"{error:.3g}"
+
+
+def _render(results: list[dict[str, Any]], console: Console) -> None:
+    for result in results:
+        console.print(
+            f"{describe(result)}, sparsity {result['sparsity']:g}, seed {result['seed']}"
+        )
+        table = Table("contestant", "median us", "min us", "max us", "speedup over it", "error")
+        own = f"magicube ({result['implementation']})"
+        rows = [(own, result, "", _shown(result["max_abs_error"]))]
+        rows += [
+            (name, peer, f"{peer['speedup']:.2f}", _shown(peer["max_abs_error"]))
+            for name, peer in result["peers"].items()
+        ]
+        for name, entry, speedup, error in rows:
+            times = [f"{entry[key]:.0f}" for key in ("time_us", "min_us", "max_us")]
+            table.add_row(name, *times, speedup, error)
+        console.print(table)
+        console.print(f"{result['gops']:.2f} Gop/s over the elements stored")
+        for name, reason in result.get("missing_peers", {}).items():
+            console.print(f"no {name}: {reason}")
+        if not result["correct"]:
+            console.print("[bold red]WRONG RESULT[/]: some elements differ from the reference")
+
+
+def _run(operation: str, values: dict[str, Any], plot: str, as_json: bool) -> None:
+    with session(as_json) as current:
+        require_device(values["device"])
+        sparsities = _sparsities(values.pop("sparsity"))
+        threads = values.pop("threads") or len(os.sched_getaffinity(0))
+        seed = values.pop("seed")
+        options = {key: values.pop(key) for key in ("device", "peers", "rounds", "seconds")}
+        stride = values.pop("stride") or None
+        implementation = values.pop("implementation") or None
+        results = [
+            measure(
+                Setting(
+                    operation=operation, sparsity=sparsity, threads=threads, stride=stride,
+                    seed=secrets.randbits(31) if seed < 0 else seed,
+                    implementation=implementation, **values,
+                ),
+                options,
+                current,
+            )
+            for sparsity in sparsities
+        ]
+        if plot:
+            plot_benchmark(plot, results)
+            current.note(f"wrote {plot}")
+        payload = results if len(results) > 1 else results[0]
+        current.emit(payload, lambda console: _render(results, console))
+    if not all(result["correct"] for result in results):
+        raise typer.Exit(EXIT_FAILED)
+
+
+@bench.command("spmm")
+def bench_spmm(
+    device: DeviceOption = "cpu",
+    m: MOption = 2048,
+    k: KOption = 2048,
+    n: NOption = 512,
+    vector_length: VectorOption = 8,
+    stride: StrideOption = 0,
+    sparsity: SparsityOption = "0.9",
+    lhs: TypeOption = "int8",
+    rhs: TypeOption = "int8",
+    out: TypeOption = "int32",
+    implementation: ImplementationOption = "",
+    peers: PeersOption = False,
+    threads: ThreadsOption = 0,
+    rounds: RoundsOption = 0,
+    seconds: SecondsOption = 2.0,
+    seed: SeedOption = -1,
+    plot: PlotOption = "",
+    json: JsonOption = False,
+) -> None:
+    """C (m x n) = A (m x k, sparse) times B (k x n)."""
+    values = dict(locals())
+    _run("spmm", values, values.pop("plot"), values.pop("json"))
+
+
+@bench.command("sddmm")
+def bench_sddmm(
+    device: DeviceOption = "cpu",
+    m: MOption = 2048,
+    k: KOption = 64,
+    n: NOption = 2048,
+    vector_length: VectorOption = 8,
+    stride: StrideOption = 0,
+    sparsity: SparsityOption = "0.9",
+    lhs: TypeOption = "int8",
+    rhs: TypeOption = "int8",
+    out: TypeOption = "int32",
+    implementation: ImplementationOption = "",
+    peers: PeersOption = False,
+    threads: ThreadsOption = 0,
+    rounds: RoundsOption = 0,
+    seconds: SecondsOption = 2.0,
+    seed: SeedOption = -1,
+    plot: PlotOption = "",
+    json: JsonOption = False,
+) -> None:
+    """The elements of A (m x k) times B (k x n) that a sparse pattern (m x n) names."""
+    values = dict(locals())
+    _run("sddmm", values, values.pop("plot"), values.pop("json"))
+
+
+@bench.command("softmax")
+def bench_softmax(
+    device: DeviceOption = "cpu",
+    m: MOption = 2048,
+    n: NOption = 2048,
+    vector_length: VectorOption = 8,
+    stride: StrideOption = 0,
+    sparsity: SparsityOption = "0.9",
+    scores: Annotated[str, typer.Option("--in", help="fp32, fp16 or int32.")] = "fp32",
+    out: TypeOption = "fp32",
+    implementation: ImplementationOption = "",
+    peers: PeersOption = False,
+    threads: ThreadsOption = 0,
+    rounds: RoundsOption = 0,
+    seconds: SecondsOption = 2.0,
+    seed: SeedOption = -1,
+    plot: PlotOption = "",
+    json: JsonOption = False,
+) -> None:
+    """Softmax of the existing elements of each row of a sparse matrix (m x n)."""
+    values = dict(locals())
+    values["lhs"] = values["rhs"] = values.pop("scores")
+    values["k"] = 0
+    _run("softmax", values, values.pop("plot"), values.pop("json"))

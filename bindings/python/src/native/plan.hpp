@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// One class template for the plans of every operation; plans.cpp holds an Operation struct for
+// each.
+//
+// An Operation names the ABI's types (Problem, Plan) and functions and reads its problem from a
+// dict. The problem's A or pattern is a descriptor that the Python layer keeps alive during the
+// call.
+#ifndef MAGICUBE_PYTHON_PLAN_HPP
+#define MAGICUBE_PYTHON_PLAN_HPP
+
+#include <memory>
+#include <vector>
+
+#include "matrices.hpp"
+
+namespace magicube_python {
+
+// A problem struct together with the string that it points to.
+template <class Operation>
+class ProblemOf {
+  public:
+    ProblemOf(const SpMat& sparse, const py::dict& entries,
+              const std::optional<std::string>& implementation)
+        : implementation_(implementation) {
+        Operation::set_sparse(problem_, sparse.get());
+        if (implementation_) problem_.implementation = implementation_->c_str();
+        Fields fields(entries);
+        Operation::read(fields, problem_);
+        fields.finish();
+    }
+    ProblemOf(const ProblemOf&) = delete;
+    ProblemOf& operator=(const ProblemOf&) = delete;
+    const typename Operation::Problem* get() const { return &problem_; }
+
+  private:
+    std::optional<std::string> implementation_;
+    typename Operation::Problem problem_ = Operation::initial();
+};
+
+// A plan and scratch for its executions: as many workspaces as executions ever ran at once.
+template <class Operation>
+class Plan {
+  public:
+    Plan(Handle& handle, const ProblemOf<Operation>& problem) {
+        magicubeBufferSizes_t sizes = MAGICUBE_BUFFER_SIZES_INIT;
+        handle.call(Operation::buffer_size, problem.get(), &sizes);
+        workspace_bytes_ = sizes.workspace_bytes;
+        workspace_alignment_ = sizes.workspace_alignment;
+        handle.call(Operation::create, problem.get(), static_cast<void*>(nullptr), std::size_t{0},
+                    plan_.out());
+    }
+
+    py::tuple info() const {
+        magicubePlanInfo_t info = MAGICUBE_PLAN_INFO_INIT;
+        call(Operation::info, plan_.get(), &info);
+        return py::make_tuple(std::string(info.implementation),
+                              std::string(info.reasons != nullptr ? info.reasons : ""),
+                              info.plan_bytes, info.workspace_bytes);
+    }
+
+    // Calls function(handle, plan, arguments..., workspace, bytes).
+    template <class Function, class... Arguments>
+    void execute(Handle& handle, Function function, Arguments... arguments) {
+        std::unique_ptr<Workspace> workspace = take_workspace();
+        try {
+            handle.call(function, plan_.get(), arguments..., workspace->data(), workspace->bytes());
+        } catch (...) {
+            give_workspace(std::move(workspace));
+            throw;
+        }
+        give_workspace(std::move(workspace));
+    }
+
+    typename Operation::Plan get() const { return plan_.get(); }
+
+  private:
+    std::unique_ptr<Workspace> take_workspace() {
+        {
+            const std::lock_guard<std::mutex> lock(mutex_);
+            if (!idle_.empty()) {
+                auto workspace = std::move(idle_.back());
+                idle_.pop_back();
+                return workspace;
+            }
+        }
+        return std::make_unique<Workspace>(workspace_bytes_, workspace_alignment_);
+    }
+    void give_workspace(std::unique_ptr<Workspace> workspace) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        idle_.push_back(std::move(workspace));
+    }
+
+    Owner<typename Operation::Plan, Operation::destroy_plan> plan_;
+    std::size_t workspace_bytes_ = 0;
+    std::size_t workspace_alignment_ = 0;
+    std::mutex mutex_;
+    std::vector<std::unique_ptr<Workspace>> idle_;
+};
+
+template <class Operation>
+std::vector<std::string> list_implementations(int32_t device) {
+    const auto kind = static_cast<magicubeDevice_t>(device);
+    int32_t count = 0;
+    call(Operation::list, kind, static_cast<const char**>(nullptr), 0, &count);
+    std::vector<const char*> names(static_cast<std::size_t>(count));
+    call(Operation::list, kind, names.data(), count, &count);
+    return {names.begin(), names.end()};
+}
+
+// Binds what all plans have in common and returns the class for the rest.
+template <class Operation>
+auto bind_plan(py::module_& module, const char* name) {
+    using Type = Plan<Operation>;
+    using Problem = ProblemOf<Operation>;
+    py::class_<Type, std::shared_ptr<Type>> type(module, name);
+    type.def(py::init([](Handle& handle, const SpMat& sparse, const py::dict& entries,
+                         const std::optional<std::string>& implementation) {
+            return std::make_shared<Type>(handle, Problem(sparse, entries, implementation));
+        }))
+        .def("info", &Type::info)
+        .def_static("check_supported",
+                    [](Handle& handle, const SpMat& sparse, const py::dict& entries,
+                       const std::optional<std::string>& implementation) {
+                        const Problem problem(sparse, entries, implementation);
+                        handle.call(Operation::is_supported, problem.get());
+                    })
+        .def_static("implementations", &list_implementations<Operation>);
+    return type;
+}
+
+}  // namespace magicube_python
+
+#endif
