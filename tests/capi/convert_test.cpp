@@ -3,14 +3,10 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 
-#include "support/capi.hpp"
-#include "support/descriptors.hpp"
-#include "support/element_grid.hpp"
-#include "support/guarded.hpp"
+#include "conversion.hpp"
 
 using namespace support;
 
@@ -18,66 +14,6 @@ namespace {
 
 constexpr auto ok = MAGICUBE_STATUS_SUCCESS;
 constexpr auto invalid = MAGICUBE_STATUS_INVALID_VALUE;
-
-// The arrays of a conversion to SR-BCRS, guarded and poisoned.
-struct conversion {
-    magicubeSrBcrsArrays_t arrays = MAGICUBE_SR_BCRS_ARRAYS_INIT;
-    guarded_array<int64_t> begin, end;
-    guarded_array<int32_t> columns{0};
-    guarded_array<uint8_t> mask{0};
-    packed_array values;
-    kind type;
-
-    conversion(int64_t entries, kind t, int32_t v, int32_t s)
-        : begin(entries), end(entries), type(t) {
-        arrays.vector_length = v;
-        arrays.stride = s;
-        arrays.value_type = static_cast<magicubeDataType_t>(t);
-        arrays.row_begin = begin.data();
-        arrays.row_end = end.data();
-    }
-    void allocate(int64_t slots) {
-        const int64_t v = arrays.vector_length;
-        columns = guarded_array<int32_t>(slots);
-        mask = guarded_array<uint8_t>(slots * ((v + 7) / 8));
-        values = packed_array(type, slots * v);
-        arrays.slots = slots;
-        arrays.col_indices = columns.data();
-        arrays.element_mask = mask.data();
-        arrays.values = values.data();
-    }
-    bool intact() const {
-        return begin.intact() && end.intact() && columns.intact() && mask.intact();
-    }
-    bool equals(const sr_bcrs_arrays& wanted) const {
-        return begin.items() == wanted.begin && end.items() == wanted.end &&
-               columns.items() == wanted.columns && mask.items() == wanted.mask &&
-               values.bytes() == wanted.values.bytes();
-    }
-};
-
-void convert_dense(magicubeHandle_t handle, magicubeConstDnMatDescr_t dense,
-                   magicubeConstDnMatDescr_t mask, conversion& c) {
-    size_t bytes = 1;
-    REQUIRE(magicubeDenseToSrBcrs_bufferSize(handle, dense, mask, &c.arrays, &bytes) == ok);
-    CHECK(bytes == 0);
-    int64_t slots = -1;
-    REQUIRE(magicubeDenseToSrBcrs_count(handle, dense, mask, &c.arrays, &slots, nullptr, 0) == ok);
-    c.allocate(slots);
-    REQUIRE(magicubeDenseToSrBcrs_fill(handle, dense, mask, &c.arrays, nullptr, 0) == ok);
-    CHECK(c.intact());
-}
-
-void convert_sparse(magicubeHandle_t handle, magicubeConstSpMatDescr_t source, conversion& c) {
-    size_t bytes = 1;
-    REQUIRE(magicubeSparseToSrBcrs_bufferSize(handle, source, &c.arrays, &bytes) == ok);
-    CHECK(bytes == 0);
-    int64_t slots = -1;
-    REQUIRE(magicubeSparseToSrBcrs_count(handle, source, &c.arrays, &slots, nullptr, 0) == ok);
-    c.allocate(slots);
-    REQUIRE(magicubeSparseToSrBcrs_fill(handle, source, &c.arrays, nullptr, 0) == ok);
-    CHECK(c.intact());
-}
 
 }  // namespace
 
@@ -331,156 +267,40 @@ TEST_CASE("issue_06_matrices_without_elements_and_null_arrays_convert") {
         }
 }
 
-TEST_CASE("batches of an output must lie apart, those of an input need not") {
+TEST_CASE("issue_18_csr_of_any_number_of_columns_converts") {
     cpu_handle handle;
-    generator random(63);
-    sparse_sample sample({kind::fp32, 6, 4, 2, 8, 0.5, false, false, 3, batch_kind::shared_values},
-                         random);
-    const sp_mat source(sample);
-    const element_grid grid = grid_of(sample);
-    packed_array values(kind::fp32, 100);
-    dn_mat d;
-    // Side by side in one line: [row][batch][col].
-    REQUIRE(magicubeCreateDnMat(&d.value, 6, 4, 12, values.data(), MAGICUBE_FP32,
-                                MAGICUBE_ORDER_ROW) == ok);
-    REQUIRE(magicubeDnMatSetStridedBatch(d, 3, 4) == ok);
-    CHECK(magicubeSparseToDense(handle, source, d) == ok);
-    for (int64_t b = 0; b < 3; ++b)
-        for (int64_t i = 0; i < 6; ++i)
-            for (int64_t j = 0; j < 4; ++j)
-                CHECK(values.get(i * 12 + b * 4 + j) == grid.values[grid.at(b, i, j)]);
-    // One after another, but too close.
-    REQUIRE(magicubeDnMatSetCols(d, 4, 4) == ok);
-    REQUIRE(magicubeDnMatSetStridedBatch(d, 3, 23) == ok);
-    CHECK(magicubeSparseToDense(handle, source, d) == invalid);
-    CHECK(message_has("dense is a batch of 3 matrices, 23 elements apart, that share elements"));
-    REQUIRE(magicubeDnMatSetStridedBatch(d, 3, 24) == ok);
-    CHECK(magicubeSparseToDense(handle, source, d) == ok);
-    // One matrix for the whole batch.
-    REQUIRE(magicubeDnMatSetStridedBatch(d, 3, 0) == ok);
-    CHECK(magicubeSparseToDense(handle, source, d) == invalid);
-    CHECK(message_has("0 elements apart"));
-    conversion c(9, kind::fp32, 2, 8);
-    convert_dense(handle, d, nullptr, c);
-    // Interleaved, but too close.
-    REQUIRE(magicubeDnMatSetCols(d, 4, 11) == ok);
-    REQUIRE(magicubeDnMatSetStridedBatch(d, 3, 4) == ok);
-    CHECK(magicubeSparseToDense(handle, source, d) == invalid);
-}
+    const int32_t offsets[] = {0, 1, 3, 3};
+    const int32_t columns[] = {INT32_MAX - 1, 70000, INT32_MAX - 1};
+    const int16_t numbers[] = {-32768, 2, 32767};
+    magicubeConstSpMatDescr_t csr = nullptr;
+    REQUIRE_OK(magicubeCreateConstCsr(&csr, 3, INT32_MAX, 3, offsets, columns, numbers,
+                                      MAGICUBE_INDEX_32, MAGICUBE_INT16));
+    conversion c(2, kind::int16, 2, 8);
+    convert_sparse(handle, csr, c);
+    magicubeDestroySpMat(csr);
+    CHECK(c.end.items() == std::vector<int64_t>{2, 8});
+    CHECK(c.columns.items() == std::vector<int32_t>{70000, INT32_MAX - 1, -1, -1, -1, -1, -1, -1});
+    CHECK(c.mask.items() == std::vector<uint8_t>{2, 3, 0, 0, 0, 0, 0, 0});
+    CHECK((c.values.get(1) == -32768 && c.values.get(8) == 2 && c.values.get(9) == 32767));
 
-TEST_CASE("conversions refuse bad input") {
-    cpu_handle handle;
-    generator random(64);
-    dense_sample dense({kind::fp32, 6, 5, false, 0}, random);
-    sparse_sample sample({kind::fp32, 6, 5, 2, 8, 0.9}, random);
-    const dn_mat d(dense);
-    const sp_mat s(sample);
-    conversion c(3, kind::fp32, 2, 8);
-    int64_t slots = 0;
-    size_t bytes = 0;
-    const auto count = [&] {
-        return magicubeDenseToSrBcrs_count(handle, d, nullptr, &c.arrays, &slots, nullptr, 0);
-    };
-    const auto fill = [&] {
-        return magicubeDenseToSrBcrs_fill(handle, d, nullptr, &c.arrays, nullptr, 0);
-    };
-    CHECK(magicubeDenseToSrBcrs_count(nullptr, d, nullptr, &c.arrays, &slots, nullptr, 0) ==
-          invalid);
-    CHECK(message_has("handle is null"));
-    CHECK(magicubeDenseToSrBcrs_count(handle, nullptr, nullptr, &c.arrays, &slots, nullptr, 0) ==
-          invalid);
-    CHECK(message_has("dense is null"));
-    CHECK(magicubeDenseToSrBcrs_count(handle, d, nullptr, nullptr, &slots, nullptr, 0) == invalid);
-    CHECK(message_has("arrays is null"));
-    CHECK(magicubeDenseToSrBcrs_count(handle, d, nullptr, &c.arrays, nullptr, nullptr, 0) ==
-          invalid);
-    CHECK(message_has("slots is null"));
-    CHECK(magicubeDenseToSrBcrs_bufferSize(handle, d, nullptr, &c.arrays, nullptr) == invalid);
-    CHECK(magicubeSparseToSrBcrs_bufferSize(handle, nullptr, &c.arrays, &bytes) == invalid);
-    CHECK(message_has("source is null"));
-    c.arrays.struct_size = 0;
-    CHECK(count() == invalid);
-    CHECK(message_has("arrays->struct_size is 0"));
-    c.arrays.struct_size = sizeof(c.arrays);
-    c.arrays.vector_length = 5;
-    CHECK(count() == invalid);
-    CHECK(message_has("arrays->vector_length is 5; it must be 1, 2, 4, 8, 16, 32 or 64"));
-    c.arrays.vector_length = 2;
-    c.arrays.stride = -1;
-    CHECK(count() == invalid);
-    CHECK(message_has("arrays->stride is -1"));
-    c.arrays.stride = 8;
-    c.arrays.value_type = static_cast<magicubeDataType_t>(0);
-    CHECK(count() == invalid);
-    CHECK(message_has("arrays->value_type is 0"));
-    c.arrays.value_type = MAGICUBE_FP32;
-    c.arrays.offset_type = static_cast<magicubeIndexType_t>(7);
-    CHECK(count() == invalid);
-    CHECK(message_has("arrays->offset_type is 7"));
-    c.arrays.offset_type = MAGICUBE_INDEX_64;
-    c.arrays.row_end = nullptr;
-    CHECK(count() == invalid);
-    CHECK(message_has("arrays->row_end is null; it must hold 3 elements"));
-    c.arrays.row_end = reinterpret_cast<char*>(c.end.data()) + 1;
-    CHECK(count() == MAGICUBE_STATUS_MISALIGNED);
-    c.arrays.row_end = c.end.data();
-    REQUIRE(count() == ok);
-
-    c.allocate(slots);
-    c.arrays.slots = slots + 1;
-    CHECK(fill() == invalid);
-    CHECK(message_has("it must be a multiple of the stride 8"));
-    c.arrays.slots = slots + 8;
-    CHECK(fill() == invalid);
-    CHECK(message_has("arrays->slots is"));
-    c.arrays.slots = slots;
-    c.arrays.col_indices = nullptr;
-    CHECK(fill() == invalid);
-    CHECK(message_has("arrays->col_indices is null"));
-    c.arrays.col_indices = c.columns.data();
-    c.arrays.value_type = MAGICUBE_INT8;
-    CHECK(fill() == invalid);
-    CHECK(message_has("the value types are fp32 (source) and int8 (destination); they must be"));
-    c.arrays.value_type = MAGICUBE_FP16;
-    CHECK(fill() == ok);
-
-    dense_sample other({kind::uint8, 6, 4, false, 0}, random);
-    const dn_mat m(other);
-    CHECK(magicubeDenseToSrBcrs_count(handle, d, m, &c.arrays, &slots, nullptr, 0) == invalid);
-    CHECK(message_has("mask is 6 x 4; it must be 6 x 5 as dense is"));
-    CHECK(magicubeDenseToSrBcrs_count(handle, m, d, &c.arrays, &slots, nullptr, 0) == invalid);
-    CHECK(message_has("mask is of type fp32; it must be uint8"));
-    CHECK(magicubeSparseToDense(handle, s, m) == invalid);
-    CHECK(message_has("dense is 6 x 4; it must be 6 x 5 as source is"));
-    CHECK(magicubeSparseToMask(handle, s, d) == invalid);
-    CHECK(message_has("mask is of type fp32; it must be uint8"));
-    magicubeConstDnMatDescr_t constant = nullptr;
-    REQUIRE(magicubeCreateConstDnMat(&constant, 6, 5, 5, dense.array().data(), MAGICUBE_FP32,
-                                     MAGICUBE_ORDER_ROW) == ok);
-    CHECK(magicubeSparseToDense(handle, s, const_cast<magicubeDnMatDescr_t>(constant)) == invalid);
-    CHECK(message_has("an output needs magicubeCreateDnMat"));
-    magicubeDestroyDnMat(constant);
-
-    // The contents of arrays, under full validation and by magicubeSpMatValidate.
-    sample.columns()[0] = 5;
-    CHECK(magicubeSparseToDense(handle, s, d) == invalid);
-    CHECK(message_has("source: col_indices[0] is 5; it must be at least 0 and below 5"));
-    CHECK(magicubeSpMatValidate(handle, s) == invalid);
-    CHECK(message_has("matrix: col_indices[0] is 5"));
-    REQUIRE(magicubeSetValidation(handle, MAGICUBE_VALIDATION_BASIC) == ok);
-    CHECK(magicubeSpMatValidate(handle, s) == invalid);
-    REQUIRE(magicubeSetValidation(handle, MAGICUBE_VALIDATION_FULL) == ok);
-    int64_t offsets[8] = {};
-    CHECK(magicubeSrBcrsToCsr_count(handle, s, MAGICUBE_INDEX_64, offsets, &slots) == invalid);
-    CHECK(magicubeSrBcrsToCsr_count(handle, s, MAGICUBE_INDEX_64, nullptr, &slots) == invalid);
-    CHECK(message_has("offsets is null; it must hold 7 elements"));
-    CHECK(magicubeSrBcrsToBsr_count(handle, s, 0, 2, MAGICUBE_INDEX_64, offsets, &slots) ==
-          invalid);
-    CHECK(message_has("block_rows is 0"));
-    sparse_sample batch({kind::fp32, 6, 5, 2, 8, 0.5, false, false, 2}, random);
-    const sp_mat two(batch);
-    CHECK(magicubeSrBcrsToCsr_count(handle, two, MAGICUBE_INDEX_64, offsets, &slots) == invalid);
-    CHECK(message_has("source is a batch of 2; this conversion takes one matrix"));
-    CHECK(magicubeSparseToDense(handle, two, d) == invalid);
-    CHECK(message_has("dense is a batch of 1; it must be one of 2 as source is"));
+    const sp_mat source([&] {
+        magicubeSpMatDescr_t made = nullptr;
+        REQUIRE_OK(magicubeCreateSrBcrs(&made, 3, INT32_MAX, 2, 8, 8, c.begin.data(), c.end.data(),
+                                        c.columns.data(), c.values.data(), MAGICUBE_INDEX_64,
+                                        MAGICUBE_INT16));
+        return made;
+    }());
+    REQUIRE_OK(magicubeSrBcrsSetElementMask(source, c.mask.data()));
+    int64_t block_offsets[3] = {}, blocks = 0;
+    REQUIRE_OK(magicubeSrBcrsToBsr_count(handle, source, 2, 1000, MAGICUBE_INDEX_64, block_offsets,
+                                         &blocks));
+    CHECK(blocks == 2);
+    int32_t block_columns[2] = {};
+    packed_array values(kind::int16, 4000);
+    REQUIRE_OK(magicubeSrBcrsToBsr_fill(handle, source, 2, 1000, MAGICUBE_INDEX_64, block_offsets,
+                                        block_columns, values.data(), MAGICUBE_INT16));
+    CHECK((block_columns[0] == 70 && block_columns[1] == 2147483));
+    CHECK(values.get(1000) == 2);
+    CHECK(values.get(2000 + 646) == -32768);
+    CHECK(values.get(3000 + 646) == 32767);
 }

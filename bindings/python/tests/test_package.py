@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import pathlib
 import re
@@ -14,6 +15,7 @@ import time
 import magicube as mc
 import numpy as np
 import pytest
+from magicube import _native
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
 
@@ -241,3 +243,26 @@ def test_handle_settings() -> None:
     A = mc.SrBcrs.from_dense(np.eye(4, dtype=np.int8))
     with pytest.raises(TypeError, match="handle is 3"):
         mc.validate(A, handle=3)  # type: ignore[arg-type]
+
+
+def test_stub_lists_what_the_native_module_has() -> None:
+    """_native.pyi and the compiled module name the same functions, classes and members."""
+    text = pathlib.Path(_native.__file__).with_name("_native.pyi").read_text()
+    stub: dict[str, set[str]] = {}
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.ClassDef):
+            members = {n.name for n in node.body if isinstance(n, ast.FunctionDef)}
+            members |= {ast.unparse(n.target) for n in node.body if isinstance(n, ast.AnnAssign)}
+            inherited = (stub[base.id] for base in node.bases if isinstance(base, ast.Name))
+            stub[node.name] = members.union(*inherited)
+        elif isinstance(node, ast.FunctionDef):
+            stub[node.name] = set()
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            stub[node.target.id] = set()
+    runtime = {name for name in vars(_native) if not name.startswith("__")}
+    assert {name for name in stub if not name.startswith("_")} == runtime
+    for name in runtime:
+        kind = getattr(_native, name)
+        if isinstance(kind, type):
+            members = {member for member in vars(kind) if not member.startswith("_")}
+            assert {m for m in stub[name] if not m.startswith("_")} == members, name

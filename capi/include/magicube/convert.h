@@ -27,8 +27,7 @@
 typedef struct magicubeSrBcrsArrays {
     size_t struct_size;
     int32_t vector_length;
-    int32_t stride; /* 0: the default, 32 for 4- and 8-bit values, 16 for others, 1 for V = 1 (int4:
-                       32) */
+    int32_t stride; /* 0: the default, which magicubeSrBcrsDefaultStride tells */
     magicubeIndexType_t offset_type;
     magicubeDataType_t value_type;
     int64_t slots;
@@ -44,7 +43,10 @@ typedef struct magicubeSrBcrsArrays {
             NULL, NULL, NULL                                                                   \
     }
 
-/* The stride that 0 stands for. INVALID_VALUE for an unknown vector length or type. */
+/*
+ * The stride that 0 stands for: 32 for 4- and 8-bit values, 16 for others, 1 for V = 1 (int4: 32).
+ * INVALID_VALUE for an unknown vector length or type.
+ */
 MAGICUBE_API
 magicubeStatus_t magicubeSrBcrsDefaultStride(int32_t vector_length, magicubeDataType_t type,
                                              int32_t* stride) MAGICUBE_NOEXCEPT;
@@ -92,8 +94,10 @@ magicubeStatus_t magicubeSparseToSrBcrs_fill(magicubeHandle_t handle,
                                              const magicubeSrBcrsArrays_t* arrays, void* workspace,
                                              size_t workspace_size) MAGICUBE_NOEXCEPT;
 
-/* CSR, BSR or SR-BCRS -> dense, of the same shape and batch, in either order; absent elements
- * become 0. */
+/*
+ * CSR, BSR or SR-BCRS -> dense, of the same shape and batch, in either order; absent elements
+ * become 0.
+ */
 MAGICUBE_API
 magicubeStatus_t magicubeSparseToDense(magicubeHandle_t handle, magicubeConstSpMatDescr_t source,
                                        magicubeDnMatDescr_t dense) MAGICUBE_NOEXCEPT;

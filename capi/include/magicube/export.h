@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MAGICUBE_API marks every entry point: exported from the shared library, C linkage, never
- * throwing. */
+/*
+ * MAGICUBE_API marks every entry point: exported from the shared library, C linkage, never
+ * throwing.
+ */
 #ifndef MAGICUBE_EXPORT_H
 #define MAGICUBE_EXPORT_H
 

@@ -13,15 +13,13 @@
 struct CUstream_st;
 
 typedef enum magicubePointerMode {
-    MAGICUBE_POINTER_MODE_HOST =
-        0, /* alpha and beta lie in host memory and are read by the call itself */
+    MAGICUBE_POINTER_MODE_HOST = 0,  /* alpha and beta lie in host memory, read by the call */
     MAGICUBE_POINTER_MODE_DEVICE = 1 /* alpha and beta lie on the handle's device */
 } magicubePointerMode_t;
 
 typedef enum magicubeValidation {
     MAGICUBE_VALIDATION_BASIC = 0, /* sizes, types, pointers */
-    MAGICUBE_VALIDATION_FULL =
-        1 /* also the contents of index arrays, scales and values (CPU only) */
+    MAGICUBE_VALIDATION_FULL = 1   /* also index arrays, scales and values (CPU only) */
 } magicubeValidation_t;
 
 /* What magicubeGetDeviceInfo tells. */
@@ -29,10 +27,9 @@ typedef struct magicubeDeviceInfo {
     size_t struct_size;
     char name[256];             /* as the device calls itself, nul-terminated */
     int32_t compute_capability; /* 10 * major + minor on CUDA (90 for sm_90), 0 on the CPU */
-    int32_t
-        multiprocessors; /* streaming multiprocessors on CUDA, usable hardware threads on the CPU */
-    int64_t memory_bytes; /* total memory of the device */
-    int32_t supported;    /* 1 if this build holds code for the device */
+    int32_t multiprocessors;    /* on CUDA; on the CPU usable hardware threads */
+    int64_t memory_bytes;       /* total memory of the device */
+    int32_t supported;          /* 1 if this build holds code for the device */
 } magicubeDeviceInfo_t;
 #define MAGICUBE_DEVICE_INFO_INIT \
     { sizeof(magicubeDeviceInfo_t), {0}, 0, 0, 0, 0 }
@@ -66,8 +63,10 @@ MAGICUBE_API
 magicubeStatus_t magicubeGetDevice(magicubeHandle_t handle, magicubeDevice_t* device,
                                    int32_t* ordinal) MAGICUBE_NOEXCEPT;
 
-/* Stream of a CUDA handle; null (the default) is the legacy default stream. A CPU handle takes null
- * only. */
+/*
+ * Stream of a CUDA handle; null (the default) is the legacy default stream. A CPU handle takes null
+ * only.
+ */
 MAGICUBE_API
 magicubeStatus_t magicubeSetStream(magicubeHandle_t handle,
                                    struct CUstream_st* stream) MAGICUBE_NOEXCEPT;
@@ -79,7 +78,8 @@ magicubeStatus_t magicubeGetStream(magicubeHandle_t handle,
 MAGICUBE_API
 magicubeStatus_t magicubeSynchronize(magicubeHandle_t handle) MAGICUBE_NOEXCEPT;
 
-/* Where alpha and beta are read; HOST until set. Scales and bias are always arrays on the device.
+/*
+ * Where alpha and beta are read; HOST until set. Scales and bias are always arrays on the device.
  */
 MAGICUBE_API
 magicubeStatus_t magicubeSetPointerMode(magicubeHandle_t handle,
@@ -88,8 +88,10 @@ MAGICUBE_API
 magicubeStatus_t magicubeGetPointerMode(magicubeHandle_t handle,
                                         magicubePointerMode_t* mode) MAGICUBE_NOEXCEPT;
 
-/* 1: the same call gives the same bits each time, at some cost; 0 (the default) lets floating sums
- * vary. */
+/*
+ * 1: the same call gives the same bits each time, at some cost; 0 (the default) lets floating sums
+ * vary.
+ */
 MAGICUBE_API
 magicubeStatus_t magicubeSetDeterministic(magicubeHandle_t handle,
                                           int32_t enabled) MAGICUBE_NOEXCEPT;
@@ -97,15 +99,19 @@ MAGICUBE_API
 magicubeStatus_t magicubeGetDeterministic(magicubeHandle_t handle,
                                           int32_t* enabled) MAGICUBE_NOEXCEPT;
 
-/* Threads of the process's pool that calls on this handle may use; 0 (the default) means all of
- * them. */
+/*
+ * Threads of the process's pool that calls on this handle may use; 0 (the default) means all. The
+ * pool has one for each CPU the process may run on, or MAGICUBE_NUM_THREADS of them.
+ */
 MAGICUBE_API
 magicubeStatus_t magicubeSetNumThreads(magicubeHandle_t handle, int32_t count) MAGICUBE_NOEXCEPT;
 MAGICUBE_API
 magicubeStatus_t magicubeGetNumThreads(magicubeHandle_t handle, int32_t* count) MAGICUBE_NOEXCEPT;
 
-/* How much is checked; FULL until set on the CPU, BASIC on CUDA, where executing never reads the
- * arrays. */
+/*
+ * How much is checked; FULL until set on the CPU, BASIC on CUDA, where executing never reads the
+ * arrays.
+ */
 MAGICUBE_API
 magicubeStatus_t magicubeSetValidation(magicubeHandle_t handle,
                                        magicubeValidation_t level) MAGICUBE_NOEXCEPT;

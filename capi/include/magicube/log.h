@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Logging, off until asked for. The environment sets it for a process that cannot call these
- * functions: MAGICUBE_LOG_LEVEL = off | error | warn | info | debug     (to stderr)
+ * functions:
+ *   MAGICUBE_LOG_LEVEL = off | error | warn | info | debug     (to stderr)
  *   MAGICUBE_VERBOSE   = dispatch    why each implementation declined, and how the others ranked
- *                        bench       the benchmark command that reproduces each plan
- *                        (several separated by commas; each is written to the log whatever its
- * level)
+ *                        bench       the benchmark command that reproduces each SpMM plan
+ *                        (several separated by commas; written to the log whatever its level)
  */
 #ifndef MAGICUBE_LOG_H
 #define MAGICUBE_LOG_H

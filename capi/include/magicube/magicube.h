@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Magicube: sparse low-precision matrix products on Tensor Cores and CPUs. This header includes all
- * others. */
+/*
+ * Magicube: sparse low-precision matrix products on Tensor Cores and CPUs. This header includes all
+ * others.
+ */
 #ifndef MAGICUBE_H
 #define MAGICUBE_H
 

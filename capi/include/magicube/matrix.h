@@ -14,8 +14,7 @@
 #include "magicube/status.h"
 #include "magicube/types.h"
 
-/* ---- dense
- * ------------------------------------------------------------------------------------------- */
+/* ---- dense ----------------------------------------------------------------------------------- */
 
 /*
  * rows x cols elements. ld, the leading dimension, is the distance in elements between rows (ROW)
@@ -52,8 +51,10 @@ MAGICUBE_API
 magicubeStatus_t magicubeConstDnMatSetValues(magicubeConstDnMatDescr_t matrix,
                                              const void* values) MAGICUBE_NOEXCEPT;
 
-/* Changes the number of columns and ld, so that a loop over batches of other widths makes no
- * descriptor. */
+/*
+ * Changes the number of columns and ld, so that a loop over batches of other widths makes no
+ * descriptor.
+ */
 MAGICUBE_API
 magicubeStatus_t magicubeDnMatSetCols(magicubeConstDnMatDescr_t matrix, int64_t cols,
                                       int64_t ld) MAGICUBE_NOEXCEPT;
@@ -69,8 +70,7 @@ MAGICUBE_API
 magicubeStatus_t magicubeDnMatGetStridedBatch(magicubeConstDnMatDescr_t matrix, int64_t* count,
                                               int64_t* stride) MAGICUBE_NOEXCEPT;
 
-/* ---- sparse
- * ------------------------------------------------------------------------------------------ */
+/* ---- sparse ---------------------------------------------------------------------------------- */
 
 /*
  * CSR: offsets has rows + 1 entries, column indices ascend within a row, values may be null
@@ -110,12 +110,14 @@ magicubeStatus_t magicubeCreateConstBsr(magicubeConstSpMatDescr_t* matrix, int64
 /*
  * SR-BCRS (strided row-major block compressed rows; Li, Osawa and Hoefler, SC'22): vectors of
  * vector_length x 1. vector_length V is 1, 2, 4, 8, 16, 32 or 64, stride S is 1, 8, 16 or 32 (int4:
- * S >= 8 or V even). With br = ceil(rows / V) block rows: row_begin, row_end  br entries each:
- * first slot of a block row, a multiple of S, and one past its last real slot; the block row
- * occupies slots up to row_end rounded up to a multiple of S col_indices         slots entries,
- * ascending within a block row, -1 in padding slots values              slots * V elements: element
- * (v, slot) at (slot / S) * V * S + v * S + slot % S; null: pattern alone slots length of
- * col_indices, a multiple of S
+ * S >= 8 or V even). With br = ceil(rows / V) block rows:
+ *   row_begin    br entries: first slot of a block row, a multiple of S
+ *   row_end      br entries: one past its last real slot; the block row occupies slots up to
+ *                row_end rounded up to a multiple of S
+ *   col_indices  slots entries, ascending within a block row, -1 in padding slots
+ *   values       slots * V elements: element (v, slot) at (slot / S) * V * S + v * S + slot % S;
+ *                those of padding slots are not looked at; null: pattern alone
+ *   slots        length of col_indices, a multiple of S
  */
 MAGICUBE_API
 magicubeStatus_t magicubeCreateSrBcrs(magicubeSpMatDescr_t* matrix, int64_t rows, int64_t cols,
@@ -142,8 +144,10 @@ magicubeStatus_t magicubeSpMatGet(magicubeConstSpMatDescr_t matrix, magicubeSpar
                                   int64_t* rows, int64_t* cols, magicubeDataType_t* value_type,
                                   const void** values) MAGICUBE_NOEXCEPT;
 
-/* Reads a CSR, BSR or SR-BCRS descriptor; INVALID_VALUE for another format; any out pointer may be
- * null. */
+/*
+ * Reads a CSR, BSR or SR-BCRS descriptor; INVALID_VALUE for another format; any out pointer may be
+ * null.
+ */
 MAGICUBE_API
 magicubeStatus_t magicubeCsrGet(magicubeConstSpMatDescr_t matrix, int64_t* nnz,
                                 const void** offsets, const int32_t** col_indices,

@@ -27,7 +27,8 @@ MAGICUBE_API
 magicubeStatus_t magicubeMemcpy(magicubeHandle_t handle, void* destination, const void* source,
                                 size_t bytes) MAGICUBE_NOEXCEPT;
 
-/* Sets bytes of the handle's device memory to value (0..255), in the order of the handle's stream.
+/*
+ * Sets bytes of the handle's device memory to value (0..255), in the order of the handle's stream.
  */
 MAGICUBE_API
 magicubeStatus_t magicubeMemset(magicubeHandle_t handle, void* destination, int32_t value,

@@ -23,10 +23,8 @@ typedef struct magicubePruneParams {
     int32_t vector_length; /* 1, 2, 4, 8, 16, 32 or 64 */
     magicubePruneScope_t scope;
     magicubePruneNorm_t norm;
-    double sparsity; /* in [0, 1]: floor(sparsity * count + 0.5) of the scope's count vectors are
-                        dropped */
-    int64_t keep; /* >= 0: exactly this many vectors a scope are kept and sparsity is ignored; -1:
-                     unused */
+    double sparsity; /* in [0, 1]; of a scope's n vectors floor(sparsity * n + 0.5) are dropped */
+    int64_t keep;    /* >= 0: so many vectors a scope are kept, whatever sparsity; -1: unused */
 } magicubePruneParams_t;
 #define MAGICUBE_PRUNE_PARAMS_INIT \
     { sizeof(magicubePruneParams_t), 8, MAGICUBE_PRUNE_PER_MATRIX, MAGICUBE_NORM_L2, 0.0, -1 }

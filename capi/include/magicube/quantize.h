@@ -11,23 +11,19 @@
 
 /* How a scale is found, with qmax = 2^(bits - 1) - 1. */
 typedef enum magicubeCalibration {
-    MAGICUBE_CALIBRATION_ABSMAX = 0, /* largest |x| / qmax */
-    MAGICUBE_CALIBRATION_PERCENTILE =
-        1, /* that |x| below or at which percentile % lie / qmax; x beyond saturate */
-    MAGICUBE_CALIBRATION_MSE =
-        2, /* of absmax * i / 100 / qmax, i = 100 .. 1, that of least mean squared error */
-    MAGICUBE_CALIBRATION_GIVEN = 3 /* the caller's scales */
+    MAGICUBE_CALIBRATION_ABSMAX = 0,     /* largest |x| / qmax */
+    MAGICUBE_CALIBRATION_PERCENTILE = 1, /* the |x| that percentile % do not exceed / qmax */
+    MAGICUBE_CALIBRATION_MSE = 2,        /* that of absmax * i / 100 / qmax, i = 100 .. 1, with the
+                                       least mean squared error */
+    MAGICUBE_CALIBRATION_GIVEN = 3       /* the caller's scales */
 } magicubeCalibration_t;
 
 typedef struct magicubeQuantizeParams {
     size_t struct_size;
-    magicubeGranularity_t
-        granularity; /* TENSOR: 1 scale, ROW: rows scales, COL: cols scales, a matrix */
+    magicubeGranularity_t granularity; /* 1 scale (TENSOR), one a row (ROW) or a column (COL) */
     magicubeCalibration_t calibration;
-    double percentile; /* in (0, 100], for PERCENTILE: the ceil(percentile / 100 * n)-th smallest of
-                          n |x| */
-    int64_t scale_batch_stride; /* elements between the scales of neighbours in a batch; -1: densely
-                                   packed */
+    double percentile; /* in (0, 100]: of n |x|, the ceil(percentile / 100 * n)-th smallest */
+    int64_t scale_batch_stride; /* elements between the scales of matrices; -1: densely packed */
 } magicubeQuantizeParams_t;
 #define MAGICUBE_QUANTIZE_PARAMS_INIT                                  \
     {                                                                  \

@@ -30,8 +30,7 @@ typedef struct magicubeSDDMMProblem {
     int64_t k_min; /* an execution's K lies in [k_min, k_max] */
     int64_t k_max;
     int64_t batch_count;      /* of A, B and the values; the pattern's is this, or 1 to serve all */
-    int64_t out_batch_stride; /* elements between the value arrays of a batch with one pattern; 0:
-                                 slots * V */
+    int64_t out_batch_stride; /* with one pattern: elements between value arrays; 0: slots * V */
     magicubeGranularity_t a_scale;   /* NONE, TENSOR or ROW (M elements) */
     magicubeGranularity_t b_scale;   /* NONE, TENSOR or COL (N elements) */
     magicubeGranularity_t out_scale; /* NONE or TENSOR; for out of int16 or int8 only */

@@ -21,13 +21,11 @@
 /* What a plan is made for. Start from MAGICUBE_SPARSE_SOFTMAX_PROBLEM_INIT. */
 typedef struct magicubeSparseSoftmaxProblem {
     size_t struct_size;
-    magicubeConstSpMatDescr_t
-        pattern; /* SR-BCRS or CSR; its values and value type are not looked at */
+    magicubeConstSpMatDescr_t pattern; /* SR-BCRS or CSR; its values are not looked at */
     magicubeDataType_t in_type;
     magicubeDataType_t out_type;
     int64_t batch_count;      /* of the value arrays; the pattern's is this, or 1 to serve all */
-    int64_t in_batch_stride;  /* elements between score arrays of a batch with one pattern; 0: slots
-                               * V */
+    int64_t in_batch_stride;  /* with one pattern: elements between score arrays; 0: slots * V */
     int64_t out_batch_stride; /* the same of the output */
     magicubeGranularity_t row_scale; /* NONE, TENSOR or ROW (M elements) */
     magicubeGranularity_t col_scale; /* NONE, TENSOR or COL (N elements) */

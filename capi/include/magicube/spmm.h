@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SpMM: C = act(scale * (A * B) + beta * C + bias) with A sparse (M x K), B and C dense (K x N, M x
- * N).
+ * SpMM: C = act(scale * (A * B) + beta * C + bias) with A sparse (M x K), B (K x N) and C (M x N)
+ * dense.
  *
  * isSupported -> bufferSize -> createPlan -> execute (any number of times) -> destroyPlan.
  *
@@ -16,6 +16,8 @@
  * sum is exact for integers. C of int32 is the sum modulo 2^32 (plus C if beta is 1) and takes
  * alpha 1, beta 0 or 1 in host memory and no scale, bias or activation. Padding never contributes,
  * whatever B holds.
+ * For floating types, NaN or infinity in row k of B may reach every row of A's block row that has
+ * column k and, for V < 8, of its aligned group of 8 rows.
  */
 #ifndef MAGICUBE_SPMM_H
 #define MAGICUBE_SPMM_H

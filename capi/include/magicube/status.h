@@ -21,8 +21,10 @@ typedef enum magicubeStatus {
     MAGICUBE_STATUS_CAPTURING = 11              /* not allowed while the stream is being captured */
 } magicubeStatus_t;
 
-/* Name of a status ("MAGICUBE_STATUS_INVALID_VALUE"); "MAGICUBE_STATUS_UNKNOWN" for any other
- * number. */
+/*
+ * Name of a status ("MAGICUBE_STATUS_INVALID_VALUE"); "MAGICUBE_STATUS_UNKNOWN" for any other
+ * number.
+ */
 MAGICUBE_API
 const char* magicubeGetErrorName(magicubeStatus_t status) MAGICUBE_NOEXCEPT;
 

@@ -24,12 +24,13 @@ typedef enum magicubeDataType {
     MAGICUBE_FP16 = 7, /* IEEE binary16 */
     MAGICUBE_BF16 = 8, /* upper half of binary32 */
     MAGICUBE_FP32 = 9, /* IEEE binary32 */
-    MAGICUBE_E4M3 =
-        10 /* OCP 8-bit float: 4 exponent bits, 3 of mantissa, no infinity, largest 448 */
+    MAGICUBE_E4M3 = 10 /* OCP 8-bit float, 3 bits of mantissa, no infinity; saturates at 448 */
 } magicubeDataType_t;
 
-/* Width of the offsets of CSR and BSR and of SR-BCRS's row_begin and row_end. Column indices are
- * int32. */
+/*
+ * Width of the offsets of CSR and BSR and of SR-BCRS's row_begin and row_end. Column indices are
+ * int32.
+ */
 typedef enum magicubeIndexType {
     MAGICUBE_INDEX_32 = 1, /* int32_t */
     MAGICUBE_INDEX_64 = 2  /* int64_t */
@@ -68,11 +69,9 @@ typedef enum magicubeGranularity {
 
 /* How a plan treats the values of its sparse operand. */
 typedef enum magicubeValueMode {
-    MAGICUBE_VALUES_FIXED = 0, /* packed when the plan is made; the arrays may then be freed */
-    MAGICUBE_VALUES_UPDATABLE =
-        1, /* as FIXED, and ..._updateValues repacks new values of the same pattern */
-    MAGICUBE_VALUES_PER_CALL =
-        2 /* each execution reads the values it is given, in the public layout */
+    MAGICUBE_VALUES_FIXED = 0,     /* packed when the plan is made; the arrays may then be freed */
+    MAGICUBE_VALUES_UPDATABLE = 1, /* as FIXED, and ..._updateValues repacks new values */
+    MAGICUBE_VALUES_PER_CALL = 2   /* each execution reads values given in the public layout */
 } magicubeValueMode_t;
 
 typedef struct magicubeContext* magicubeHandle_t;

@@ -3,6 +3,7 @@
 #include "core/formats/bsr/convert.hpp"
 #include "core/formats/csr/convert.hpp"
 #include "core/formats/dense/convert.hpp"
+#include "core/formats/offsets.hpp"
 #include "core/ops/views.hpp"
 
 using namespace magicube;
@@ -188,4 +189,18 @@ TEST_CASE("fills of CSR and BSR refuse offsets that are not those of count") {
     for (size_t i = 2; i < bsr.offsets.size(); ++i) --bsr.offsets[i];
     CHECK(has(error_of([&] { fill_bsr(context(), view_of(sample), blocks); }),
               "another number of entries"));
+}
+
+TEST_CASE("issue_05 offsets of 32 bits that cannot hold the count are refused") {
+    int32_t narrow[] = {-1, 2000000000, 147483647, 1};
+    CHECK(lengths_to_offsets(narrow, index_type::int32, 2, "the number of elements") == INT32_MAX);
+    CHECK((narrow[0] == 0 && narrow[1] == 2000000000 && narrow[2] == INT32_MAX));
+    narrow[1] = 2000000000;
+    narrow[2] = 147483647;
+    CHECK(has(error_of([&] {
+                  lengths_to_offsets(narrow, index_type::int32, 3, "the number of elements");
+              }),
+              "the number of elements is 2147483648; int32 offsets hold at most 2147483647"));
+    int64_t wide[] = {-1, 2000000000, 2000000000};
+    CHECK(lengths_to_offsets(wide, index_type::int64, 2, "the number of elements") == 4000000000);
 }

@@ -2,47 +2,14 @@
 // Executing a plan allocates nothing, whatever the number of threads.
 #include <doctest/doctest.h>
 
-#include <atomic>
-#include <cstdlib>
 #include <new>
 
+#include "core/ops/allocation_counter.hpp"
 #include "core/ops/sddmm/sddmm.hpp"
 #include "core/ops/softmax/softmax.hpp"
 #include "core/ops/spmm/spmm.hpp"
 #include "core/ops/views.hpp"
 #include "support/aligned_buffer.hpp"
-
-namespace {
-
-std::atomic<int64_t> allocations{0};
-
-void* counted(size_t bytes) {
-    ++allocations;
-    void* pointer = std::malloc(bytes == 0 ? 1 : bytes);
-    if (!pointer) throw std::bad_alloc();
-    return pointer;
-}
-
-}  // namespace
-
-void* operator new(size_t bytes) {
-    return counted(bytes);
-}
-void* operator new[](size_t bytes) {
-    return counted(bytes);
-}
-void operator delete(void* pointer) noexcept {
-    std::free(pointer);
-}
-void operator delete[](void* pointer) noexcept {
-    std::free(pointer);
-}
-void operator delete(void* pointer, size_t) noexcept {
-    std::free(pointer);
-}
-void operator delete[](void* pointer, size_t) noexcept {
-    std::free(pointer);
-}
 
 using namespace magicube;
 using support::kind;
@@ -70,9 +37,9 @@ int64_t allocations_of(const operands& o, const typename Operation::problem& p,
     args.workspace = workspace.data();
     args.workspace_size = workspace.size();
     execute(o.ctx, *plan, args);  // starts the pool's threads and fills its queue once
-    const int64_t before = allocations;
+    const int64_t before = support::allocations();
     execute(o.ctx, *plan, args);
-    return allocations - before;
+    return support::allocations() - before;
 }
 
 }  // namespace
@@ -107,7 +74,7 @@ TEST_CASE("executions allocate nothing") {
         args.scores = args.out = o.values.data();
         CHECK(allocations_of<softmax::operation>(o, p, args, softmax::execute) == 0);
     }
-    const int64_t before = allocations;
+    const int64_t before = support::allocations();
     ::operator delete(::operator new(3));
-    CHECK(allocations > before);  // the counter counts
+    CHECK(support::allocations() > before);  // the counter counts
 }

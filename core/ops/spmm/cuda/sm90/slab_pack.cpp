@@ -257,7 +257,9 @@ group_parts pack_group(const std::vector<bundle>& bundles, const encoder& encode
         for (int warp = 0; warp < consumer_warps; ++warp) {
             uint32_t header[2] = {static_cast<uint32_t>(part.size()), 0};
             for (int b = 0; b < shape.bundles; ++b) {
-                const size_t index = static_cast<size_t>(warp * shape.bundles + b);
+                const size_t index =
+                    static_cast<size_t>(warp) * static_cast<size_t>(shape.bundles) +
+                    static_cast<size_t>(b);
                 const auto steps =
                     steppers[index].advance(begin, begin + height, slab + 1 == slabs);
                 for (const auto& s : steps) encode.append(part, bundles[index], s, begin);
