@@ -8,49 +8,16 @@
 #include <random>
 #include <vector>
 
-#include "magicube/magicube.h"
-#include "support/capi.hpp"
+#include "gpu/gpu.hpp"
 
+using support::cuda_handle;
+using support::device_bytes;
 using support::message_has;
+using support::random_bytes;
 
 namespace {
 
 constexpr magicubeDevice_t cuda = MAGICUBE_DEVICE_CUDA;
-
-struct cuda_handle {
-    magicubeHandle_t value = nullptr;
-    cuda_handle() { REQUIRE(magicubeCreate(&value, cuda, 0) == MAGICUBE_STATUS_SUCCESS); }
-    ~cuda_handle() { magicubeDestroy(value); }
-    operator magicubeHandle_t() const { return value; }
-};
-
-// Device memory that holds a copy of host bytes and can be read back.
-struct device_bytes {
-    void* data = nullptr;
-    size_t size;
-
-    device_bytes(magicubeHandle_t handle, const std::vector<unsigned char>& host)
-        : size(host.size()) {
-        REQUIRE(magicubeMalloc(cuda, 0, size, &data) == MAGICUBE_STATUS_SUCCESS);
-        REQUIRE(magicubeMemcpy(handle, data, host.data(), size) == MAGICUBE_STATUS_SUCCESS);
-        REQUIRE(magicubeSynchronize(handle) == MAGICUBE_STATUS_SUCCESS);
-    }
-    ~device_bytes() { magicubeFree(cuda, 0, data); }
-    device_bytes(const device_bytes&) = delete;
-
-    std::vector<unsigned char> read(magicubeHandle_t handle) const {
-        std::vector<unsigned char> host(size);
-        REQUIRE(magicubeMemcpy(handle, host.data(), data, size) == MAGICUBE_STATUS_SUCCESS);
-        REQUIRE(magicubeSynchronize(handle) == MAGICUBE_STATUS_SUCCESS);
-        return host;
-    }
-};
-
-std::vector<unsigned char> random_bytes(size_t count, std::mt19937& random) {
-    std::vector<unsigned char> bytes(count);
-    for (auto& byte : bytes) byte = static_cast<unsigned char>(random());
-    return bytes;
-}
 
 struct shape {
     int64_t rows, cols, q_ld, r_ld, batch;
@@ -110,9 +77,9 @@ TEST_CASE("memory goes round through a stream") {
     std::mt19937 random(1);
     const auto bytes = random_bytes(100003, random);
     device_bytes memory(handle, bytes);
-    CHECK(memory.read(handle) == bytes);
-    REQUIRE(magicubeMemset(handle, memory.data, 0x5A, 1000) == MAGICUBE_STATUS_SUCCESS);
-    const auto changed = memory.read(handle);
+    CHECK(memory.read<unsigned char>(handle) == bytes);
+    REQUIRE(magicubeMemset(handle, memory.data(), 0x5A, 1000) == MAGICUBE_STATUS_SUCCESS);
+    const auto changed = memory.read<unsigned char>(handle);
     CHECK(changed[999] == 0x5A);
     CHECK(changed[1000] == bytes[1000]);
     CHECK(magicubeStreamDestroy(cuda, 0, stream) == MAGICUBE_STATUS_SUCCESS);
@@ -140,15 +107,15 @@ TEST_CASE("waiting for a stream that is being captured is refused and harms noth
     REQUIRE(magicubeSetStream(handle, stream) == MAGICUBE_STATUS_SUCCESS);
     device_bytes memory(handle, std::vector<unsigned char>(64, 1));
     REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
-    CHECK(magicubeMemset(handle, memory.data, 7, 64) == MAGICUBE_STATUS_SUCCESS);
+    CHECK(magicubeMemset(handle, memory.data(), 7, 64) == MAGICUBE_STATUS_SUCCESS);
     CHECK(magicubeSynchronize(handle) == MAGICUBE_STATUS_CAPTURING);
     cudaGraph_t graph = nullptr;
     REQUIRE(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
-    CHECK(memory.read(handle)[0] == 1);
+    CHECK(memory.read<unsigned char>(handle)[0] == 1);
     cudaGraphExec_t executable = nullptr;
     REQUIRE(cudaGraphInstantiate(&executable, graph, 0) == cudaSuccess);
     REQUIRE(cudaGraphLaunch(executable, stream) == cudaSuccess);
-    CHECK(memory.read(handle)[63] == 7);
+    CHECK(memory.read<unsigned char>(handle)[63] == 7);
     cudaGraphExecDestroy(executable);
     cudaGraphDestroy(graph);
     magicubeStreamDestroy(cuda, 0, stream);
@@ -195,10 +162,10 @@ TEST_CASE("dequantisation gives the CPU's bits for every type, order, granularit
                     REQUIRE(dequantize(cpu, c, q.data(),
                                        reinterpret_cast<const float*>(scales.data()),
                                        expected.data()) == MAGICUBE_STATUS_SUCCESS);
-                    REQUIRE(dequantize(gpu, c, device_q.data,
-                                       static_cast<const float*>(device_scales.data),
-                                       device_r.data) == MAGICUBE_STATUS_SUCCESS);
-                    REQUIRE(device_r.read(gpu) == expected);
+                    REQUIRE(dequantize(gpu, c, device_q.data(),
+                                       static_cast<const float*>(device_scales.data()),
+                                       device_r.data()) == MAGICUBE_STATUS_SUCCESS);
+                    REQUIRE(device_r.read<unsigned char>(gpu) == expected);
                 }
 }
 

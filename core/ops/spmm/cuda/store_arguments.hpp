@@ -39,6 +39,7 @@ struct store_arguments {
     activation function;
 };
 
+// Throws device_mismatch if an array of the execution lies elsewhere.
 store_arguments make_store_arguments(const context& ctx, const problem& p, const arguments& args);
 
 }  // namespace magicube::spmm::cuda

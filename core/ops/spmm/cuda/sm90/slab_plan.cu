@@ -170,13 +170,13 @@ class slab_plan final : public plan {
 
     void run(const context& ctx, const arguments& args) const override {
         const auto& p = problem();
+        slab_arguments k = arguments_;
+        k.store = cuda::make_store_arguments(ctx, p, args);
         const dense_view b =
             cuda::is_staged(args.b) ? args.b : cuda::prepare_b(ctx, args.b, args.workspace);
-        slab_arguments k = arguments_;
         k.column_tiles = static_cast<int32_t>(ceil_div(b.cols, tile_columns(p.b_type)));
         k.tiles = checked_mul(int64_t{k.group_count} * k.column_tiles, p.batch_count, "tiles");
         k.b_batched = b.batch_stride != 0;
-        k.store = cuda::make_store_arguments(ctx, p, args);
         device_scope scope(ctx.ordinal);
         const CUtensorMap map = magicube::cuda::make_row_map(b, tile_columns(p.b_type), box_rows);
         const int ctas = static_cast<int>(std::min<int64_t>(k.tiles, ctas_));

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/spmm/cuda/store_arguments.hpp"
 
+#include <utility>
+
+#include "core/device/cuda/check.hpp"
+
 namespace magicube::spmm::cuda {
 namespace {
 
@@ -9,9 +13,23 @@ batched_scales on_device(const scale_shape& shape, const float* data, float abse
     return {data, shape.batch_stride, shape.per == granularity::tensor ? 0 : 1, absent};
 }
 
+// Every array of an execution lies where the handle's device reaches it.
+void require_operands_on_device(const context& ctx, const arguments& args) {
+    const std::pair<const void*, const char*> operands[] = {{args.b.values, "B"},
+                                                            {args.c.values, "C"},
+                                                            {args.a_values, "args->a_values"},
+                                                            {args.a_scale, "args->a_scale"},
+                                                            {args.b_scale, "args->b_scale"},
+                                                            {args.bias, "args->bias"},
+                                                            {args.c_scale, "args->c_scale"}};
+    for (const auto& [pointer, name] : operands)
+        if (pointer) magicube::cuda::require_on_device(ctx, pointer, name);
+}
+
 }  // namespace
 
 store_arguments make_store_arguments(const context& ctx, const problem& p, const arguments& args) {
+    require_operands_on_device(ctx, args);
     const dense_view& c = args.c;
     const bool by_rows = c.storage == order::row;
     const int64_t pair_bytes = 2 * storage_bits(c.type) / 8;
