@@ -77,57 +77,112 @@ class Owner {
     Object object_ = nullptr;
 };
 
-// A library handle. A handle serves one thread at a time, so that calls on it are serialised here.
+// A library handle, and the stream of calls on it. A handle serves one thread at a time, so that
+// calls on it are serialised here; copies made by on_stream share the handle.
 class Handle {
   public:
-    Handle(int32_t device, int32_t ordinal) {
-        magicube_python::call(&magicubeCreate, &handle_, static_cast<magicubeDevice_t>(device),
-                              ordinal);
+    Handle(int32_t device, int32_t ordinal) : state_(std::make_shared<State>()) {
+        state_->device = static_cast<magicubeDevice_t>(device);
+        state_->ordinal = ordinal;
+        magicube_python::call(&magicubeCreate, &state_->handle, state_->device, ordinal);
     }
-    ~Handle() { close(); }
-    Handle(const Handle&) = delete;
-    Handle& operator=(const Handle&) = delete;
+
+    // The same handle, whose stream every call sets first.
+    std::shared_ptr<Handle> on_stream(std::uintptr_t stream) const {
+        auto copy = std::shared_ptr<Handle>(new Handle(state_));
+        copy->stream_ = stream;
+        return copy;
+    }
 
     void close() noexcept {
         py::gil_scoped_release release;
-        const std::lock_guard<std::mutex> lock(mutex_);
-        if (handle_ != nullptr) static_cast<void>(magicubeDestroy(std::exchange(handle_, nullptr)));
+        state_->close();
     }
-    bool closed() const { return handle_ == nullptr; }
+    bool closed() const { return state_->handle == nullptr; }
+    bool on_cuda() const { return state_->device == MAGICUBE_DEVICE_CUDA; }
+    magicubeDevice_t device() const { return state_->device; }
+    int32_t ordinal() const { return state_->ordinal; }
+    std::uintptr_t stream() const { return stream_.value_or(0); }
 
     template <class Function, class... Arguments>
     void call(Function function, Arguments... arguments) {
         py::gil_scoped_release release;
-        const std::lock_guard<std::mutex> lock(mutex_);
-        if (handle_ == nullptr)
+        call_released(function, arguments...);
+    }
+
+    // For a thread that does not hold the GIL.
+    template <class Function, class... Arguments>
+    void call_released(Function function, Arguments... arguments) {
+        const std::lock_guard<std::mutex> lock(state_->mutex);
+        if (state_->handle == nullptr)
             throw StatusError(MAGICUBE_STATUS_INVALID_VALUE, "handle: it has been closed");
-        check(function(handle_, arguments...));
+        if (stream_) check(magicubeSetStream(state_->handle, pointer<CUstream_st>(*stream_)));
+        check(function(state_->handle, arguments...));
     }
 
   private:
-    magicubeHandle_t handle_ = nullptr;
-    std::mutex mutex_;
+    struct State {
+        State() = default;
+        ~State() {
+            py::gil_scoped_release release;
+            close();
+        }
+        State(const State&) = delete;
+        State& operator=(const State&) = delete;
+
+        void close() noexcept {
+            const std::lock_guard<std::mutex> lock(mutex);
+            if (handle != nullptr)
+                static_cast<void>(magicubeDestroy(std::exchange(handle, nullptr)));
+        }
+
+        magicubeHandle_t handle = nullptr;
+        magicubeDevice_t device{};
+        int32_t ordinal = 0;
+        std::mutex mutex;
+    };
+    explicit Handle(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+    std::shared_ptr<State> state_;
+    std::optional<std::uintptr_t> stream_;
 };
 
-// Aligned scratch memory.
-class Workspace {
+// Memory of a device, aligned to 256 bytes; it is freed after waiting for the device. It touches no
+// Python object, so that the GIL may be held or not.
+class Memory {
   public:
-    Workspace(std::size_t bytes, std::size_t alignment)
-        : bytes_(bytes), alignment_(std::align_val_t{alignment < 16 ? 16 : alignment}) {
-        if (bytes_ > 0) data_ = ::operator new(bytes_, alignment_);
+    Memory(magicubeDevice_t device, int32_t ordinal, std::size_t bytes)
+        : device_(device), ordinal_(ordinal), bytes_(bytes) {
+        check(magicubeMalloc(device, ordinal, bytes, &data_));
     }
-    ~Workspace() {
-        if (data_ != nullptr) ::operator delete(data_, alignment_);
+    Memory(const Handle& handle, std::size_t bytes)
+        : Memory(handle.device(), handle.ordinal(), bytes) {}
+    ~Memory() { free(); }
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+
+    void free() noexcept {
+        if (data_ != nullptr)
+            static_cast<void>(magicubeFree(device_, ordinal_, std::exchange(data_, nullptr)));
     }
-    Workspace(const Workspace&) = delete;
-    Workspace& operator=(const Workspace&) = delete;
     void* data() const { return data_; }
     std::size_t bytes() const { return bytes_; }
 
   private:
+    magicubeDevice_t device_;
+    int32_t ordinal_;
     std::size_t bytes_;
-    std::align_val_t alignment_;
     void* data_ = nullptr;
+};
+
+// Memory that a Python object owns; other threads run while it is freed.
+class OwnedMemory : public Memory {
+  public:
+    using Memory::Memory;
+    ~OwnedMemory() {
+        py::gil_scoped_release release;
+        free();
+    }
 };
 
 // Moves the entries of a Python dict into the fields of a C struct; a field without an entry keeps
@@ -161,6 +216,7 @@ void bind_enums(py::module_& module);
 void bind_runtime(py::module_& module);
 void bind_log(py::module_& module);
 void bind_dlpack(py::module_& module);
+void bind_memory(py::module_& module);
 void bind_matrices(py::module_& module);
 void bind_conversions(py::module_& module);
 void bind_dense_operations(py::module_& module);

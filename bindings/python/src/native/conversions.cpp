@@ -29,7 +29,7 @@ py::tuple count(Handle& handle, const py::dict& entries, SizeFunction size_funct
     const magicubeSrBcrsArrays_t arrays = read_arrays(entries);
     std::size_t bytes = 0;
     handle.call(size_function, source..., &arrays, &bytes);
-    auto workspace = std::make_shared<Workspace>(bytes, 0);
+    auto workspace = std::make_shared<OwnedMemory>(handle, bytes);
     int64_t slots = 0;
     handle.call(count_function, source..., &arrays, &slots, workspace->data(), workspace->bytes());
     return py::make_tuple(slots, workspace);
@@ -46,7 +46,7 @@ py::tuple count_dense(Handle& handle, const DnMat& dense, const DnMat* mask,
 }
 
 void fill_dense(Handle& handle, const DnMat& dense, const DnMat* mask, const py::dict& entries,
-                const Workspace& workspace) {
+                const OwnedMemory& workspace) {
     const magicubeSrBcrsArrays_t arrays = read_arrays(entries);
     handle.call(&magicubeDenseToSrBcrs_fill, dense.get(), descriptor_or_null(mask), &arrays,
                 workspace.data(), workspace.bytes());
@@ -58,7 +58,7 @@ py::tuple count_sparse(Handle& handle, const SpMat& source, const py::dict& entr
 }
 
 void fill_sparse(Handle& handle, const SpMat& source, const py::dict& entries,
-                 const Workspace& workspace) {
+                 const OwnedMemory& workspace) {
     const magicubeSrBcrsArrays_t arrays = read_arrays(entries);
     handle.call(&magicubeSparseToSrBcrs_fill, source.get(), &arrays, workspace.data(),
                 workspace.bytes());
@@ -107,8 +107,6 @@ int32_t default_stride(int32_t vector_length, int32_t type) {
 }  // namespace
 
 void bind_conversions(py::module_& module) {
-    py::class_<Workspace, std::shared_ptr<Workspace>>(module, "Workspace")
-        .def_property_readonly("bytes", &Workspace::bytes);
     module.def("default_stride", &default_stride);
     module.def("dense_to_sr_bcrs_count", &count_dense);
     module.def("dense_to_sr_bcrs_fill", &fill_dense);

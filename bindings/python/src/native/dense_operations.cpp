@@ -16,7 +16,7 @@ void prune(Handle& handle, const DnMat& weight, const DnMat& mask, const py::dic
     fields.finish();
     std::size_t bytes = 0;
     handle.call(&magicubePrune_bufferSize, weight.get(), &params, &bytes);
-    const Workspace workspace(bytes, 0);
+    const OwnedMemory workspace(handle, bytes);
     handle.call(&magicubePrune, weight.get(), &params, mask.target(), workspace.data(),
                 workspace.bytes());
 }
@@ -37,7 +37,7 @@ void quantize(Handle& handle, const DnMat& real, const DnMat& quantized, std::ui
     const magicubeQuantizeParams_t params = read_quantize_params(entries);
     std::size_t bytes = 0;
     handle.call(&magicubeQuantize_bufferSize, real.get(), &params, quantized.get(), &bytes);
-    const Workspace workspace(bytes, 0);
+    const OwnedMemory workspace(handle, bytes);
     handle.call(&magicubeQuantize, real.get(), &params, quantized.target(), pointer<float>(scales),
                 workspace.data(), workspace.bytes());
 }

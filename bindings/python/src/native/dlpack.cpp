@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads DLPack capsules, versioned (DLPack 1.x) or not, without copying. NumPy's own reader knows
-// neither bfloat16 nor 8-bit floats, hence this one.
+// Reads and makes DLPack capsules, versioned (DLPack 1.x) or not, without copying. NumPy's own
+// reader knows neither bfloat16 nor 8-bit floats, hence this one.
 #include <pybind11/numpy.h>
 
 #include "common.hpp"
@@ -100,6 +100,79 @@ py::array to_array(const py::object& owner, const py::dtype& dtype) {
     return py::array(dtype, shape, strides, data, owner);
 }
 
+// What a capsule of ours points to: the tensor's extents, and the object that owns the memory.
+template <class Managed>
+struct Exported {
+    Managed managed{};
+    std::vector<int64_t> shape, strides;
+    PyObject* owner = nullptr;
+
+    static void release(Managed* managed) {
+        const py::gil_scoped_acquire acquire;
+        auto* self = static_cast<Exported*>(managed->context);
+        Py_XDECREF(self->owner);
+        delete self;
+    }
+};
+
+template <class Managed>
+constexpr const char* capsule_name = "dltensor";
+template <>
+constexpr const char* capsule_name<DlManagedVersioned> = "dltensor_versioned";
+
+// Frees a tensor that nobody consumed.
+template <class Managed>
+void drop_capsule(PyObject* capsule) {
+    if (PyCapsule_IsValid(capsule, capsule_name<Managed>) == 0) return;
+    auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, capsule_name<Managed>));
+    managed->deleter(managed);
+}
+
+template <class Managed>
+py::object make_capsule(std::unique_ptr<Exported<Managed>> exported) {
+    Managed& managed = exported->managed;
+    managed.context = exported.get();
+    managed.deleter = &Exported<Managed>::release;
+    managed.tensor.ndim = static_cast<int32_t>(exported->shape.size());
+    managed.tensor.shape = exported->shape.data();
+    managed.tensor.strides = exported->strides.data();
+    PyObject* capsule = PyCapsule_New(&managed, capsule_name<Managed>, &drop_capsule<Managed>);
+    if (capsule == nullptr) throw py::error_already_set();
+    exported.release();
+    return py::reinterpret_steal<py::object>(capsule);
+}
+
+template <class Managed>
+std::unique_ptr<Exported<Managed>> describe(const py::object& owner, std::uintptr_t address,
+                                            std::vector<int64_t> shape,
+                                            std::vector<int64_t> strides, DlDevice device,
+                                            DlType type) {
+    auto exported = std::make_unique<Exported<Managed>>();
+    exported->shape = std::move(shape);
+    exported->strides = std::move(strides);
+    exported->owner = py::object(owner).release().ptr();
+    exported->managed.tensor.data = pointer(address);
+    exported->managed.tensor.device = device;
+    exported->managed.tensor.type = type;
+    return exported;
+}
+
+// A capsule over memory that owner keeps alive; strides count elements.
+py::object to_capsule(const py::object& owner, std::uintptr_t address, std::vector<int64_t> shape,
+                      std::vector<int64_t> strides, std::pair<int32_t, int32_t> device,
+                      std::pair<uint8_t, uint8_t> type, bool versioned, bool read_only) {
+    const DlDevice place{device.first, device.second};
+    const DlType item{type.first, type.second, 1};
+    if (!versioned)
+        return make_capsule(
+            describe<DlManaged>(owner, address, std::move(shape), std::move(strides), place, item));
+    auto exported = describe<DlManagedVersioned>(owner, address, std::move(shape),
+                                                 std::move(strides), place, item);
+    exported->managed.major = 1;
+    exported->managed.flags = read_only ? read_only_flag : 0;
+    return make_capsule(std::move(exported));
+}
+
 }  // namespace
 
 void bind_dlpack(py::module_& module) {
@@ -116,8 +189,26 @@ void bind_dlpack(py::module_& module) {
                                    return py::make_tuple(int{type.code}, int{type.bits},
                                                          int{type.lanes});
                                })
-        .def_property_readonly("read_only", &Tensor::read_only);
+        .def_property_readonly("read_only", &Tensor::read_only)
+        .def_property_readonly("address",
+                               [](const Tensor& tensor) {
+                                   const auto data =
+                                       reinterpret_cast<std::uintptr_t>(tensor.get().data);
+                                   return data == 0 ? data : data + tensor.get().byte_offset;
+                               })
+        .def_property_readonly(
+            "shape",
+            [](const Tensor& tensor) {
+                const auto& t = tensor.get();
+                return py::tuple(py::cast(std::vector<int64_t>(t.shape, t.shape + t.ndim)));
+            })
+        .def_property_readonly("strides", [](const Tensor& tensor) -> py::object {
+            const auto& t = tensor.get();
+            if (t.strides == nullptr) return py::none();
+            return py::tuple(py::cast(std::vector<int64_t>(t.strides, t.strides + t.ndim)));
+        });
     module.def("dlpack_array", &to_array);
+    module.def("dlpack_capsule", &to_capsule);
 }
 
 }  // namespace magicube_python

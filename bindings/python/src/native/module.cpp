@@ -25,6 +25,7 @@ PYBIND11_MODULE(_native, module) {
     bind_runtime(module);
     bind_log(module);
     bind_dlpack(module);
+    bind_memory(module);
     bind_matrices(module);
     bind_conversions(module);
     bind_dense_operations(module);

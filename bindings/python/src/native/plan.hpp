@@ -8,6 +8,7 @@
 #ifndef MAGICUBE_PYTHON_PLAN_HPP
 #define MAGICUBE_PYTHON_PLAN_HPP
 
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -37,7 +38,15 @@ class ProblemOf {
     typename Operation::Problem problem_ = Operation::initial();
 };
 
-// A plan and scratch for its executions: as many workspaces as executions ever ran at once.
+// Scratch of executions that run one after another.
+struct Scratch {
+    std::mutex mutex;  // held while an execution is submitted
+    std::unique_ptr<Memory> memory;
+};
+
+// A plan and scratch for its executions: on the CPU as many as executions ever ran at once, on CUDA
+// one a stream, which the stream's order protects. All of it lives as long as the plan, so that
+// captured graphs may refer to it.
 template <class Operation>
 class Plan {
   public:
@@ -45,10 +54,16 @@ class Plan {
         magicubeBufferSizes_t sizes = MAGICUBE_BUFFER_SIZES_INIT;
         handle.call(Operation::buffer_size, problem.get(), &sizes);
         workspace_bytes_ = sizes.workspace_bytes;
-        workspace_alignment_ = sizes.workspace_alignment;
         handle.call(Operation::create, problem.get(), static_cast<void*>(nullptr), std::size_t{0},
                     plan_.out());
     }
+    ~Plan() {
+        py::gil_scoped_release release;
+        idle_.clear();
+        by_stream_.clear();
+    }
+    Plan(const Plan&) = delete;
+    Plan& operator=(const Plan&) = delete;
 
     py::tuple info() const {
         magicubePlanInfo_t info = MAGICUBE_PLAN_INFO_INIT;
@@ -58,43 +73,51 @@ class Plan {
                               info.plan_bytes, info.workspace_bytes);
     }
 
-    // Calls function(handle, plan, arguments..., workspace, bytes).
+    // Calls function(handle, plan, arguments..., workspace, bytes); given is the caller's workspace
+    // of this plan's size, or 0.
     template <class Function, class... Arguments>
-    void execute(Handle& handle, Function function, Arguments... arguments) {
-        std::unique_ptr<Workspace> workspace = take_workspace();
-        try {
-            handle.call(function, plan_.get(), arguments..., workspace->data(), workspace->bytes());
-        } catch (...) {
-            give_workspace(std::move(workspace));
-            throw;
+    void execute(Handle& handle, std::uintptr_t given, Function function, Arguments... arguments) {
+        py::gil_scoped_release release;
+        if (given != 0 || workspace_bytes_ == 0) {
+            handle.call_released(function, plan_.get(), arguments..., pointer(given),
+                                 workspace_bytes_);
+            return;
         }
-        give_workspace(std::move(workspace));
+        const std::shared_ptr<Scratch> scratch = take_scratch(handle);
+        {
+            const std::lock_guard<std::mutex> lock(scratch->mutex);
+            if (!scratch->memory)
+                scratch->memory = std::make_unique<Memory>(handle, workspace_bytes_);
+            handle.call_released(function, plan_.get(), arguments..., scratch->memory->data(),
+                                 workspace_bytes_);
+        }
+        if (!handle.on_cuda()) {
+            const std::lock_guard<std::mutex> lock(mutex_);
+            idle_.push_back(scratch);
+        }
     }
 
     typename Operation::Plan get() const { return plan_.get(); }
 
   private:
-    std::unique_ptr<Workspace> take_workspace() {
-        {
-            const std::lock_guard<std::mutex> lock(mutex_);
-            if (!idle_.empty()) {
-                auto workspace = std::move(idle_.back());
-                idle_.pop_back();
-                return workspace;
-            }
-        }
-        return std::make_unique<Workspace>(workspace_bytes_, workspace_alignment_);
-    }
-    void give_workspace(std::unique_ptr<Workspace> workspace) {
+    std::shared_ptr<Scratch> take_scratch(const Handle& handle) {
         const std::lock_guard<std::mutex> lock(mutex_);
-        idle_.push_back(std::move(workspace));
+        if (handle.on_cuda()) {
+            auto& scratch = by_stream_[handle.stream()];
+            if (!scratch) scratch = std::make_shared<Scratch>();
+            return scratch;
+        }
+        if (idle_.empty()) return std::make_shared<Scratch>();
+        auto scratch = std::move(idle_.back());
+        idle_.pop_back();
+        return scratch;
     }
 
     Owner<typename Operation::Plan, Operation::destroy_plan> plan_;
     std::size_t workspace_bytes_ = 0;
-    std::size_t workspace_alignment_ = 0;
     std::mutex mutex_;
-    std::vector<std::unique_ptr<Workspace>> idle_;
+    std::vector<std::shared_ptr<Scratch>> idle_;
+    std::map<std::uintptr_t, std::shared_ptr<Scratch>> by_stream_;
 };
 
 template <class Operation>

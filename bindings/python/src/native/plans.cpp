@@ -99,7 +99,7 @@ struct SparseSoftmax {
 };
 
 void spmm(Plan<SpMM>& plan, Handle& handle, float alpha, const DnMat& B, float beta, const DnMat& C,
-          const py::dict& entries) {
+          const py::dict& entries, std::uintptr_t workspace) {
     magicubeSpMMArgs_t args = MAGICUBE_SPMM_ARGS_INIT;
     Fields fields(entries);
     fields.take("a_values", args.a_values);
@@ -108,7 +108,7 @@ void spmm(Plan<SpMM>& plan, Handle& handle, float alpha, const DnMat& B, float b
     fields.take("bias", args.bias);
     fields.take("c_scale", args.c_scale);
     fields.finish();
-    plan.execute(handle, &magicubeSpMM, static_cast<const float*>(&alpha), B.get(),
+    plan.execute(handle, workspace, &magicubeSpMM, static_cast<const float*>(&alpha), B.get(),
                  static_cast<const float*>(&beta), C.target(),
                  static_cast<const magicubeSpMMArgs_t*>(&args));
 }
@@ -121,7 +121,7 @@ void sddmm(Plan<SDDMM>& plan, Handle& handle, float alpha, const DnMat& A, const
     fields.take("b_scale", args.b_scale);
     fields.take("out_scale", args.out_scale);
     fields.finish();
-    plan.execute(handle, &magicubeSDDMM, static_cast<const float*>(&alpha), A.get(), B.get(),
+    plan.execute(handle, 0, &magicubeSDDMM, static_cast<const float*>(&alpha), A.get(), B.get(),
                  pointer(values), static_cast<const magicubeSDDMMArgs_t*>(&args));
 }
 
@@ -134,7 +134,7 @@ void sparse_softmax(Plan<SparseSoftmax>& plan, Handle& handle, float alpha, std:
     fields.take("bias", args.bias);
     fields.take("out_scale", args.out_scale);
     fields.finish();
-    plan.execute(handle, &magicubeSparseSoftmax, static_cast<const float*>(&alpha),
+    plan.execute(handle, 0, &magicubeSparseSoftmax, static_cast<const float*>(&alpha),
                  static_cast<const void*>(pointer(scores)), pointer(out),
                  static_cast<const magicubeSparseSoftmaxArgs_t*>(&args));
 }

@@ -48,6 +48,7 @@ void bind_runtime(py::module_& module) {
     py::class_<Handle, std::shared_ptr<Handle>> type(module, "Handle");
     type.def(py::init<int32_t, int32_t>())
         .def("close", &Handle::close)
+        .def("on_stream", &Handle::on_stream)
         .def_property_readonly("closed", &Handle::closed)
         .def("synchronize", [](Handle& handle) { handle.call(&magicubeSynchronize); })
         .def_property_readonly("device", [](Handle& handle) {
