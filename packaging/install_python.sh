@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs the Python package into build/venv against the library in build/dev/install, unless what is there
-# was installed from the same sources.
+# Installs the Python package into build/venv against the library in build/dev/install, unless what
+# is there was installed from the same sources.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 stamp=build/venv/.installed-magicube

@@ -3,7 +3,7 @@
 # Builds and tests everything that runs without a GPU; installs what a bare Debian machine lacks.
 #
 #   tests/run.sh           all of it
-#   tests/run.sh --quick   without the sanitizer builds, clang-tidy and the long examples
+#   tests/run.sh --quick   without the sanitizer builds and clang-tidy
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 quick=0
@@ -46,7 +46,8 @@ packaging/install_python.sh
 
 step "Python suites and examples"
 (cd bindings/python && ../../build/venv/bin/python -m mypy)
-build/venv/bin/python -m pytest -q -c bindings/python/pyproject.toml bindings/python/tests tests/examples
+build/venv/bin/python -m pytest -q -c bindings/python/pyproject.toml \
+    bindings/python/tests tests/examples
 
 if ((!quick)); then
     step "clang-tidy"

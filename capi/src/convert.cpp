@@ -71,8 +71,7 @@ magicubeStatus_t magicubeSrBcrsDefaultStride(int32_t vector_length, magicubeData
     });
 }
 
-// ---- to SR-BCRS; the CPU needs no scratch
-// --------------------------------------------------------
+// ---- to SR-BCRS; the CPU needs no scratch ------------------------------------------------------
 
 magicubeStatus_t magicubeDenseToSrBcrs_bufferSize(magicubeHandle_t handle,
                                                   magicubeConstDnMatDescr_t dense,
@@ -155,8 +154,7 @@ magicubeStatus_t magicubeSparseToSrBcrs_fill(magicubeHandle_t handle,
     });
 }
 
-// ---- from sparse
-// ---------------------------------------------------------------------------------
+// ---- from sparse -------------------------------------------------------------------------------
 
 magicubeStatus_t magicubeSparseToDense(magicubeHandle_t handle, magicubeConstSpMatDescr_t source,
                                        magicubeDnMatDescr_t dense) noexcept {

@@ -1,27 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guard.hpp"
 
+#include <cstddef>
+#include <cstdio>
 #include <new>
-#include <string>
 
 #include "core/common/log.hpp"
 
 namespace magicube::capi {
 namespace {
 
-std::string& last_message() {
-    thread_local std::string message;
-    return message;
+// Plain bytes, so that a call that fails while the thread or process ends finds them alive.
+constexpr size_t message_bytes = 2048;
+thread_local char last_message[message_bytes];
+
+void store_message(const char* function, const char* message) noexcept {
+    std::snprintf(last_message, message_bytes, "%s: %s", function, message);
 }
 
 }  // namespace
 
 magicubeStatus_t report(const char* function, status code, const char* message) noexcept {
+    store_message(function, message);
     try {
-        last_message() = text(function, ": ", message);
-        log::message(log::level::error, last_message());
+        log::message(log::level::error, last_message);
     } catch (...) {
-        last_message().clear();  // out of memory even for the text
+        // No memory to log with; the message itself is kept.
     }
     return static_cast<magicubeStatus_t>(code);
 }
@@ -41,7 +45,7 @@ magicubeStatus_t report_current_exception(const char* function) noexcept {
 }
 
 const char* last_error_message() noexcept {
-    return last_message().c_str();
+    return last_message;
 }
 
 }  // namespace magicube::capi

@@ -36,13 +36,20 @@ T& deref(T* pointer, const char* argument) {
     return *pointer;
 }
 
+// Sizes that a version of the struct can have: every version ends on a whole field.
+template <class T>
+void require_struct_size(size_t size, const char* argument) {
+    require_value(size >= sizeof(size_t) && size <= 65536 && size % alignof(T) == 0, argument,
+                  "->struct_size is ", size,
+                  "; set it to the size of the struct, as the INIT macro does");
+}
+
 // A caller's struct, as this library knows it: what an older caller did not know keeps its default.
 // `size` is the struct's first field. A struct of a newer caller must be zero beyond what we know.
 template <class T>
 T read_struct(const T* given, const T& defaults, const char* argument) {
     const auto size = deref(given, argument).struct_size;
-    require_value(size >= sizeof(size_t) && size <= 65536, argument, "->struct_size is ", size,
-                  "; set it to the size of the struct, as the INIT macro does");
+    require_struct_size<T>(size, argument);
     T result = defaults;
     const auto* bytes = reinterpret_cast<const unsigned char*>(given);
     for (size_t i = sizeof(T); i < size; ++i) {
@@ -59,8 +66,7 @@ T read_struct(const T* given, const T& defaults, const char* argument) {
 template <class T>
 void write_struct(T* given, const T& value, const char* argument) {
     const auto size = deref(given, argument).struct_size;
-    require_value(size >= sizeof(size_t) && size <= 65536, argument, "->struct_size is ", size,
-                  "; set it to the size of the struct, as the INIT macro does");
+    require_struct_size<T>(size, argument);
     const auto* bytes = reinterpret_cast<const unsigned char*>(&value);
     auto* target = reinterpret_cast<unsigned char*>(given);
     for (size_t i = sizeof(size_t); i < sizeof(T) && i < size; ++i) target[i] = bytes[i];

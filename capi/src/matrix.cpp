@@ -333,6 +333,39 @@ magicubeStatus_t magicubeSrBcrsGet(magicubeConstSpMatDescr_t matrix, int32_t* ve
     });
 }
 
+magicubeStatus_t magicubeCsrSetPointers(magicubeConstSpMatDescr_t matrix, int64_t nnz,
+                                        const void* offsets, const int32_t* col_indices) noexcept {
+    return MAGICUBE_GUARDED(change(matrix, [&](auto& v) {
+                                auto& csr = as_format<csr_view>(v, "CSR");
+                                csr.nnz = nnz;
+                                csr.offsets.data = offsets;
+                                csr.col_indices = col_indices;
+                            }););
+}
+
+magicubeStatus_t magicubeBsrSetPointers(magicubeConstSpMatDescr_t matrix, int64_t nnzb,
+                                        const void* offsets,
+                                        const int32_t* block_col_indices) noexcept {
+    return MAGICUBE_GUARDED(change(matrix, [&](auto& v) {
+                                auto& bsr = as_format<bsr_view>(v, "BSR");
+                                bsr.nnzb = nnzb;
+                                bsr.offsets.data = offsets;
+                                bsr.block_col_indices = block_col_indices;
+                            }););
+}
+
+magicubeStatus_t magicubeSrBcrsSetPointers(magicubeConstSpMatDescr_t matrix, int64_t slots,
+                                           const void* row_begin, const void* row_end,
+                                           const int32_t* col_indices) noexcept {
+    return MAGICUBE_GUARDED(change(matrix, [&](auto& v) {
+                                auto& sr_bcrs = as_format<sr_bcrs_view>(v, "SR-BCRS");
+                                sr_bcrs.slots = slots;
+                                sr_bcrs.row_begin.data = row_begin;
+                                sr_bcrs.row_end.data = row_end;
+                                sr_bcrs.col_indices = col_indices;
+                            }););
+}
+
 magicubeStatus_t magicubeSpMatSetValues(magicubeSpMatDescr_t matrix, void* values) noexcept {
     return MAGICUBE_GUARDED(change(static_cast<magicubeConstSpMatDescr_t>(matrix), [&](auto& v) {
                                 set_values(common_of(v), values, false,

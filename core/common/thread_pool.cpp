@@ -11,8 +11,10 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
-#include <vector>
+
+#include "core/common/log.hpp"
 
 namespace magicube {
 namespace {
@@ -29,10 +31,14 @@ int count_threads() {
 
 // One parallel_for: parts are claimed by counting up.
 struct job {
-    int64_t count = 0;
-    int64_t part = 1;
-    const std::function<void(int64_t, int64_t)>* body = nullptr;
+    job(int64_t count_, int64_t part_, range_body body_)
+        : count(count_), part(part_), body(body_) {}
+
+    const int64_t count;
+    const int64_t part;
+    const range_body body;
     std::atomic<int64_t> next{0};
+    job* behind = nullptr;   // in the pool's queue; guarded by the pool's mutex
     int helpers_wanted = 0;  // pool threads that may still join; guarded by the pool's mutex
     int helpers_inside = 0;  // pool threads at work on it; guarded by the pool's mutex
     std::mutex failure_mutex;
@@ -43,7 +49,7 @@ struct job {
             const int64_t begin = next.fetch_add(part, std::memory_order_relaxed);
             if (begin >= count) return;
             try {
-                (*body)(begin, std::min(begin + part, count));
+                body(begin, std::min(begin + part, count));
             } catch (...) {
                 std::lock_guard lock(failure_mutex);
                 if (!failure) failure = std::current_exception();
@@ -57,22 +63,27 @@ thread_local bool inside_pool = false;
 
 class pool {
   public:
+    // Where the system gives fewer threads, those there are do the work.
     explicit pool(int threads) {
-        for (int i = 1; i < threads; ++i) std::thread([this] { serve(); }).detach();
+        try {
+            for (int i = 1; i < threads; ++i) std::thread([this] { serve(); }).detach();
+        } catch (const std::system_error& e) {
+            log::message(log::level::warn, "fewer than ", threads, " threads: ", e.what());
+        }
     }
 
     void run(job& work, int helpers) {
         {
             std::lock_guard lock(mutex_);
             work.helpers_wanted = helpers;
-            jobs_.push_back(&work);
+            enqueue(work);
         }
         for (int i = 0; i < helpers; ++i) wake_.notify_one();
         inside_pool = true;
         work.work();
         inside_pool = false;
         std::unique_lock lock(mutex_);
-        jobs_.erase(std::remove(jobs_.begin(), jobs_.end(), &work), jobs_.end());
+        dequeue(work);
         done_.wait(lock, [&] { return work.helpers_inside == 0; });
     }
 
@@ -81,10 +92,10 @@ class pool {
         inside_pool = true;
         std::unique_lock lock(mutex_);
         for (;;) {
-            wake_.wait(lock, [&] { return !jobs_.empty(); });
-            job* work = jobs_.front();
+            wake_.wait(lock, [&] { return first_ != nullptr; });
+            job* work = first_;
             ++work->helpers_inside;
-            if (--work->helpers_wanted == 0) jobs_.erase(jobs_.begin());
+            if (--work->helpers_wanted == 0) dequeue(*work);
             lock.unlock();
             work->work();
             lock.lock();
@@ -92,10 +103,25 @@ class pool {
         }
     }
 
+    void enqueue(job& work) {
+        job** end = &first_;
+        while (*end) end = &(*end)->behind;
+        *end = &work;
+    }
+
+    // Does nothing if the job is not in the queue.
+    void dequeue(job& work) {
+        for (job** at = &first_; *at; at = &(*at)->behind) {
+            if (*at != &work) continue;
+            *at = work.behind;
+            return;
+        }
+    }
+
     std::mutex mutex_;
     std::condition_variable wake_;
     std::condition_variable done_;
-    std::vector<job*> jobs_;  // those that still want helpers, oldest first
+    job* first_ = nullptr;  // of the jobs that still want helpers, oldest first
 };
 
 std::atomic<pool*> current{nullptr};
@@ -131,8 +157,7 @@ void start_thread_pool() {
     instance();
 }
 
-void parallel_for(int64_t count, int64_t grain, int max_threads,
-                  const std::function<void(int64_t, int64_t)>& body) {
+void parallel_for(int64_t count, int64_t grain, int max_threads, range_body body) {
     if (count <= 0) return;
     grain = std::max<int64_t>(grain, 1);
     int threads = hardware_threads();
@@ -143,11 +168,8 @@ void parallel_for(int64_t count, int64_t grain, int max_threads,
         body(0, count);
         return;
     }
-    job work;
-    work.count = count;
     // Several parts a thread, so that uneven ones balance.
-    work.part = std::max(grain, (count - 1) / (int64_t{8} * threads) + 1);
-    work.body = &body;
+    job work(count, std::max(grain, (count - 1) / (int64_t{8} * threads) + 1), body);
     instance().run(work, threads - 1);
     if (work.failure) std::rethrow_exception(work.failure);
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 
 #include "core/common/error.hpp"
 #include "core/common/thread_pool.hpp"
@@ -32,8 +31,7 @@ struct context {
 
     bool on_cpu() const { return device == device_kind::cpu; }
     bool validates() const { return on_cpu() && level == validation::full; }
-    void parallel(int64_t count, int64_t grain,
-                  const std::function<void(int64_t, int64_t)>& body) const {
+    void parallel(int64_t count, int64_t grain, range_body body) const {
         parallel_for(count, grain, threads, body);
     }
 };

@@ -73,12 +73,9 @@ void* allocate(device_kind device, int ordinal, size_t bytes) {
 }
 
 void deallocate(device_kind device, int ordinal, void* pointer) {
-    if (device == device_kind::cuda) {
-        if (pointer) cuda::deallocate(ordinal, pointer);
-    } else {
-        require_ordinal(device, ordinal);
-        std::free(pointer);
-    }
+    require_ordinal(device, ordinal);
+    if (device == device_kind::cpu) return std::free(pointer);
+    if (pointer) cuda::deallocate(ordinal, pointer);
 }
 
 void copy_memory(const context& ctx, void* destination, const void* source, size_t bytes) {
@@ -86,9 +83,9 @@ void copy_memory(const context& ctx, void* destination, const void* source, size
     require_value(destination != nullptr, "destination is null; it must hold ", bytes, " bytes");
     require_value(source != nullptr, "source is null; it must hold ", bytes, " bytes");
     if (!ctx.on_cpu()) return cuda::copy(ctx, destination, source, bytes);
-    const auto* from = static_cast<const char*>(source);
-    const auto* to = static_cast<const char*>(destination);
-    require_value(from + bytes <= to || to + bytes <= from,
+    const auto from = reinterpret_cast<uintptr_t>(source);
+    const auto to = reinterpret_cast<uintptr_t>(destination);
+    require_value((from < to ? to - from : from - to) >= bytes,
                   "source and destination overlap within ", bytes, " bytes; they must not");
     std::memcpy(destination, source, bytes);
 }
@@ -115,6 +112,7 @@ CUstream_st* create_stream(device_kind device, int ordinal) {
 void destroy_stream(device_kind device, int ordinal, CUstream_st* stream) {
     require(device == device_kind::cuda, status::not_supported,
             "device is MAGICUBE_DEVICE_CPU; streams exist on MAGICUBE_DEVICE_CUDA only");
+    require_ordinal(device, ordinal);
     if (stream) cuda::destroy_stream(ordinal, stream);
 }
 

@@ -24,10 +24,13 @@ void convert(const void* from, void* to, const element_move* moves, int64_t coun
 
 }  // namespace
 
+void check_move(dtype from, const char* from_argument, dtype to, const char* to_argument) {
+    require_value(from == to || (is_floating(from) && is_floating(to)), to_argument, " is ",
+                  name_of(to), "; it must be ", name_of(from), ", the type of ", from_argument,
+                  is_floating(from) ? ", or another floating type" : "");
+}
+
 element_mover select_mover(dtype from, dtype to) {
-    require_value(from == to || (is_floating(from) && is_floating(to)), "the value types are ",
-                  name_of(from), " (source) and ", name_of(to),
-                  " (destination); they must be the same, or both floating");
     if (from == to) {
         switch (storage_bits(from)) {
             case 8:

@@ -17,8 +17,11 @@ struct element_move {
 using element_mover = void (*)(const void* from, void* to, const element_move* moves,
                                int64_t count);
 
-// INVALID_VALUE unless the types are the same or both floating. Equal types keep every bit;
-// different ones round once to nearest even.
+// INVALID_VALUE unless the types are the same or both floating.
+void check_move(dtype from, const char* from_argument, dtype to, const char* to_argument);
+
+// For types that check_move allows. Equal types keep every bit; different ones round once to
+// nearest even.
 element_mover select_mover(dtype from, dtype to);
 
 // Sets elements [first, first + count) to 0, touching no other nibble.

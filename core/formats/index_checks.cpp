@@ -27,10 +27,10 @@ void check_common_sizes(const sparse_common& matrix, int64_t value_count) {
     if (matrix.batch_count > 1) {
         value_count = checked_add(
             value_count,
-            checked_mul(matrix.batch_count - 1, matrix.values_stride, "values of the batch"),
-            "values of the batch");
+            checked_mul(matrix.batch_count - 1, matrix.values_stride, "count times values_stride"),
+            "count times values_stride");
     }
-    const int64_t unit = int4 ? 1 : storage_bits(matrix.type) / 8;
+    const int64_t unit = element_alignment(matrix.type);
     checked_mul(value_count, unit, "the size of values in bytes");
     require_aligned(matrix.values, unit, "values");
 }

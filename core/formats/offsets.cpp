@@ -10,7 +10,7 @@ void check_single_source(const sr_bcrs_view& source, dtype target_type, const vo
     require_value(source.batch_count == 1, "source is a batch of ", source.batch_count,
                   "; this conversion takes one matrix");
     if (!target_values) return;
-    select_mover(source.type, target_type);
+    check_move(source.type, "source", target_type, "value_type");
     require_value(has_values(source),
                   "source has null values (a pattern alone); values must be null too");
 }

@@ -52,6 +52,10 @@ struct sr_bcrs_view : sparse_common {
 
     MAGICUBE_HOST_DEVICE int64_t block_rows() const { return ceil_div(rows, vector_length); }
     int64_t value_count() const { return slots * vector_length; }
+    // The matrix of this batch that goes with one of an operation's: a single one serves all.
+    MAGICUBE_HOST_DEVICE int64_t matrix_for(int64_t batch) const {
+        return batch_count == 1 ? 0 : batch;
+    }
     // Where row_begin and row_end of a block row lie, in a matrix of the batch.
     MAGICUBE_HOST_DEVICE int64_t block_row_index(int64_t batch, int64_t block_row) const {
         return (different_patterns ? batch * block_rows() : 0) + block_row;

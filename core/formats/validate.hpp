@@ -31,6 +31,14 @@ void validate_values(const context& ctx, const sparse_view& matrix, const char* 
 // Every value is finite; integers always are.
 void require_finite(const context& ctx, const dense_view& matrix, const char* argument);
 
+// What scales must be, besides finite.
+enum class scale_rule { finite, not_zero, positive };
+
+// Contents of a batch of arrays of `length` scales, `batch_stride` elements apart (0: one for all).
+// Looks at them only where the context validates.
+void validate_scales(const context& ctx, const float* scales, int64_t length, int64_t batch_count,
+                     int64_t batch_stride, scale_rule rule, const char* argument);
+
 struct matrix_shape {
     int64_t rows;
     int64_t cols;

@@ -2,11 +2,11 @@
 #include "core/ops/operands.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 
 #include "core/common/checked.hpp"
 #include "core/common/pointers.hpp"
+#include "core/formats/validate.hpp"
 
 namespace magicube {
 
@@ -54,7 +54,7 @@ void check_scale_shape(const scale_shape& shape, std::initializer_list<granulari
     }
     require_value(shape.batch_stride >= 0, argument, "_batch_stride is ", shape.batch_stride,
                   "; it must be at least 0");
-    checked_mul(shape.batch_stride, batch_count, argument);
+    checked_mul(shape.batch_stride, batch_count, text(argument, "_batch_stride").c_str());
 }
 
 void check_summands(const scale_shape& shape, const float* data, int64_t length,
@@ -67,18 +67,9 @@ void check_summands(const scale_shape& shape, const float* data, int64_t length,
 void check_scales(const context& ctx, const scale_shape& shape, const float* data, int64_t length,
                   int64_t batch_count, const char* argument, bool divides) {
     check_summands(shape, data, length, batch_count, argument);
-    if (!shape.present() || !ctx.validates()) return;
-    const int64_t arrays =
-        shape.batch_stride == 0 ? std::min<int64_t>(batch_count, 1) : batch_count;
-    for (int64_t batch = 0; batch < arrays; ++batch) {
-        for (int64_t i = 0; i < array_length(shape, length); ++i) {
-            const int64_t index = batch * shape.batch_stride + i;
-            require_value(std::isfinite(data[index]), argument, "[", index, "] is ", data[index],
-                          "; it must be finite");
-            require_value(!divides || data[index] != 0, argument, "[", index,
-                          "] is 0; it must not be");
-        }
-    }
+    if (!shape.present()) return;
+    validate_scales(ctx, data, array_length(shape, length), batch_count, shape.batch_stride,
+                    divides ? scale_rule::not_zero : scale_rule::finite, argument);
 }
 
 void check_dense(const dense_view& view, const dense_expectation& expected, const char* argument) {
@@ -114,56 +105,15 @@ void check_value_stride(const sr_bcrs_view& pattern, int64_t given, dtype type, 
 }
 
 void check_value_array(const void* values, dtype type, int64_t count, const char* argument) {
-    require_array(values, count, std::max(1, storage_bits(type) / 8), argument);
+    require_array(values, count, element_alignment(type), argument);
 }
 
-bool ranges_overlap(const void* a, int64_t a_bytes, const void* b, int64_t b_bytes) {
-    if (a_bytes == 0 || b_bytes == 0) return false;
-    const auto a_begin = reinterpret_cast<uintptr_t>(a);
-    const auto b_begin = reinterpret_cast<uintptr_t>(b);
-    return a_begin < b_begin + static_cast<uintptr_t>(b_bytes) &&
-           b_begin < a_begin + static_cast<uintptr_t>(a_bytes);
-}
-
-namespace {
-
-// The bytes of a dense matrix or batch.
-struct footprint {
-    const char* begin;
-    int64_t bytes;   // from the first to one past the last
-    int64_t pitch;   // between rows
-    int64_t length;  // of a row
-    bool solid;      // no gaps
-    bool one_grid;   // every row starts a multiple of the pitch after the first
-
-    explicit footprint(const dense_view& view) : begin(static_cast<const char*>(view.values)) {
-        const int64_t step = view.batch_count > 1 ? view.batch_stride : 0;
-        pitch = storage_bytes(view.type, view.ld);
-        length = storage_bytes(view.type, view.inner());
-        bytes = storage_bytes(view.type, step) * (view.batch_count - 1) +
-                pitch * (view.outer() - 1) + length;
-        one_grid = pitch > 0 && step % view.ld == 0;
-        solid = (view.ld == view.inner() || view.outer() == 1) &&
-                (step == 0 || step == view.outer() * view.inner());
-    }
-};
-
-}  // namespace
-
-void check_no_overlap(const dense_view& output, const char* output_name, const dense_view& input,
-                      const char* input_name) {
-    if (output.empty() || input.empty()) return;
-    const footprint out(output);
-    const footprint in(input);
-    if (!ranges_overlap(out.begin, out.bytes, in.begin, in.bytes)) return;
-    bool shared = out.solid && in.solid;
-    if (!shared && out.one_grid && in.one_grid && out.pitch == in.pitch) {
-        // Both are windows of one matrix with this pitch: where does out's row start in in's?
-        const int64_t offset = ((out.begin - in.begin) % out.pitch + out.pitch) % out.pitch;
-        shared = offset < in.length || offset + out.length > out.pitch;
-    }
-    require_value(!shared, output_name, " overlaps ", input_name,
-                  " in memory; an output must not share memory with an input");
+dense_view value_arrays(const sr_bcrs_view& pattern, const void* values, dtype type, int64_t stride,
+                        int64_t batch_count) {
+    dense_view view = array_view(values, type, pattern.value_count());
+    view.batch_count = batch_count;
+    view.batch_stride = stride;
+    return view;
 }
 
 }  // namespace magicube

@@ -10,6 +10,7 @@
 #include "core/device/context.hpp"
 #include "core/formats/sparse.hpp"
 #include "core/ops/epilogue.hpp"
+#include "core/types/overlap.hpp"
 
 namespace magicube {
 
@@ -58,12 +59,8 @@ void check_value_stride(const sr_bcrs_view& pattern, int64_t given, dtype type, 
 // An array of `count` values of a pattern's layout.
 void check_value_array(const void* values, dtype type, int64_t count, const char* argument);
 
-// Throws if an output surely shares memory with an input: exact for matrices without gaps and for
-// windows of one larger matrix, silent otherwise.
-void check_no_overlap(const dense_view& output, const char* output_name, const dense_view& input,
-                      const char* input_name);
-
-// Bytes [begin, end) of two arrays, null ones being empty.
-bool ranges_overlap(const void* a, int64_t a_bytes, const void* b, int64_t b_bytes);
+// The value arrays of a batch, `stride` elements apart, as one-row matrices.
+dense_view value_arrays(const sr_bcrs_view& pattern, const void* values, dtype type, int64_t stride,
+                        int64_t batch_count);
 
 }  // namespace magicube

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the plans of all operations share. An Operation is a struct with
-//     problem      what a plan is made for: pattern (sr_bcrs_view), batch_count, implementation,
-//     ... arguments    what one execution gets: workspace, workspace_size, ... plan         a class
-//     derived from plan_of<Operation> name                        for messages implementations()
-//     its list of rows check(problem)              throws if the problem breaks a rule or nothing
-//     can compute it
+//     problem            what a plan is made for: pattern (sr_bcrs_view), batch_count,
+//                        implementation, ...
+//     arguments          what one execution gets: workspace, workspace_size, ...
+//     plan               a class derived from plan_of<Operation>
+//     name               for messages
+//     implementations()  its list of rows
+//     check(problem)     throws if the problem breaks a rule or nothing can compute it
+//     benchmark(problem) the subcommand and options of `magicube bench` that repeat its shape and
+//                        types; the pattern's are added here
 #pragma once
 
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "core/common/pointers.hpp"
@@ -67,6 +72,10 @@ class plan_of {
     plan_resources resources_;
 };
 
+// Options of `magicube bench` that make a random pattern of the same density.
+std::string benchmark_options(const context& ctx, const sr_bcrs_view& pattern,
+                              const char* implementation);
+
 template <class Operation>
 choice<Operation> choose_for(const context& ctx, const typename Operation::problem& problem) {
     Operation::check(problem);
@@ -87,6 +96,11 @@ std::unique_ptr<typename Operation::plan> create_plan(const context& ctx,
     const auto needs = choice.chosen->needs(ctx, problem);
     plan_resources resources{choice.chosen->name, std::move(choice.reasons), needs,
                              plan_buffer(ctx, buffer, buffer_size, needs.plan_bytes)};
+    if (log::enabled(log::topic::bench)) {
+        log::write(log::level::info,
+                   text("magicube bench ", Operation::benchmark(problem), ' ',
+                        benchmark_options(ctx, problem.pattern, choice.chosen->name)));
+    }
     return choice.chosen->make(ctx, problem, std::move(resources));
 }
 

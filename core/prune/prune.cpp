@@ -10,6 +10,7 @@
 #include "core/common/pointers.hpp"
 #include "core/formats/sparse.hpp"
 #include "core/formats/validate.hpp"
+#include "core/types/overlap.hpp"
 #include "core/types/runs.hpp"
 
 namespace magicube {
@@ -217,6 +218,7 @@ void prune(const context& ctx, const dense_view& weight, const prune_params& par
     require_same_shape(shape_of(mask), "mask", shape_of(weight), "weight");
     require_workspace(workspace, workspace_size, prune_workspace(weight, params),
                       workspace_alignment);
+    check_no_overlap(mask, "mask", weight, "weight");
     if (ctx.validates()) require_finite(ctx, weight, "weight");
     if (weight.empty()) return;
     const int64_t keep = target(params, vectors_in_scope(weight, params));

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/quantize/quantize.hpp"
 
-#include <cmath>
-
 #include "core/common/pointers.hpp"
 #include "core/formats/validate.hpp"
 #include "core/quantize/cuda/dequantize.hpp"
 #include "core/quantize/rounding.hpp"
 #include "core/quantize/tiles.hpp"
+#include "core/types/overlap.hpp"
 
 namespace magicube {
 namespace {
@@ -51,19 +50,10 @@ void check_scale_array(const quantize_params& params, const dense_view& real, co
 }
 
 // Scales that the caller gives.
-void check_scales(const context& ctx, const quantize_params& params, const dense_view& real,
-                  const float* scales, bool positive) {
-    if (!ctx.validates()) return;
-    const int64_t groups = groups_of(params, real);
-    for (int64_t batch = 0; batch < real.batch_count; ++batch) {
-        for (int64_t g = 0; g < groups; ++g) {
-            const int64_t i = batch * stride_of(params, real) + g;
-            require_value(std::isfinite(scales[i]), "scales[", i, "] is ", scales[i],
-                          "; it must be finite");
-            require_value(!positive || scales[i] > 0, "scales[", i, "] is ", scales[i],
-                          "; it must be positive");
-        }
-    }
+void check_given_scales(const context& ctx, const quantize_params& params, const dense_view& real,
+                        const float* scales, scale_rule rule) {
+    validate_scales(ctx, scales, groups_of(params, real), real.batch_count, stride_of(params, real),
+                    rule, "scales");
 }
 
 }  // namespace
@@ -93,10 +83,11 @@ void quantize(const context& ctx, const dense_view& real, const quantize_params&
     require_workspace(workspace, workspace_size, quantize_workspace(real, params, quantized),
                       workspace_alignment);
     check_scale_array(params, real, scales);
+    check_no_overlap(quantized, "quantized", real, "real");
     if (ctx.validates()) require_finite(ctx, real, "real");
     const int64_t stride = stride_of(params, real);
     if (params.how == calibration::given) {
-        check_scales(ctx, params, real, scales, true);
+        check_given_scales(ctx, params, real, scales, scale_rule::positive);
     } else if (groups_of(params, real) > 0) {
         for (int64_t batch = 0; batch < real.batch_count; ++batch) {
             find_scales(ctx, real, batch, params.per, params.how, params.percentile, quantized.type,
@@ -118,13 +109,13 @@ void dequantize(const context& ctx, const dense_view& quantized, const quantize_
     require_same_shape(shape_of(real), "real", shape_of(quantized), "quantized");
     check_grouping(params, real, false);
     check_scale_array(params, real, scales);
+    check_no_overlap(real, "real", quantized, "quantized");
     const scale_array lookup(scales, params.per, stride_of(params, real));
     if (!ctx.on_cpu()) {
-        cuda::dequantize(ctx, quantized, scales,
-                         {lookup.batch_stride, lookup.row_step, lookup.col_step}, real);
+        cuda::dequantize(ctx, quantized, lookup, real);
         return;
     }
-    check_scales(ctx, params, real, scales, false);
+    check_given_scales(ctx, params, real, scales, scale_rule::finite);
     transform(ctx, quantized, real, lookup, [](float* x, const float* scale, int64_t count) {
         for (int64_t i = 0; i < count; ++i) x[i] *= scale[i];
     });

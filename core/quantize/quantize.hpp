@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Symmetric quantisation and its inverse.
+// Symmetric quantisation and its inverse. The two matrices must not share memory.
 #pragma once
 
 #include <cstddef>

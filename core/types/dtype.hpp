@@ -65,6 +65,12 @@ constexpr int64_t storage_bytes(dtype type, int64_t count) {
     return type == dtype::int4 ? count / 2 + count % 2 : count * (storage_bits(type) / 8);
 }
 
+// Bytes that the address of an array must be a multiple of, and, but for int4, that an element
+// takes.
+constexpr int64_t element_alignment(dtype type) {
+    return type == dtype::int4 ? 1 : storage_bits(type) / 8;
+}
+
 // Least and greatest value of an integer type.
 struct integer_range {
     int64_t lowest;

@@ -49,7 +49,7 @@ struct dense_view {
     int64_t batch_stride = 0;
 
     // Index of an element from `values`, in elements.
-    int64_t index(int64_t batch, int64_t row, int64_t col) const {
+    MAGICUBE_HOST_DEVICE int64_t index(int64_t batch, int64_t row, int64_t col) const {
         return batch * batch_stride + (storage == order::row ? row * ld + col : col * ld + row);
     }
     bool empty() const { return rows == 0 || cols == 0 || batch_count == 0; }

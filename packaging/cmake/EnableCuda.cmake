@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds CUDA's compiler and enables the language. FindCUDAToolkit is not used: it does not know the layout
-# of the PyPI wheels that packaging/bootstrap.sh installs. Sets MAGICUBE_HAS_CUDA and
+# Finds CUDA's compiler and enables the language. FindCUDAToolkit is not used: it does not know the
+# layout of the PyPI wheels that packaging/bootstrap.sh installs. Sets MAGICUBE_HAS_CUDA and
 # MAGICUBE_ARCHITECTURE_NAMES, and defines magicube_configure_cuda(target).
 set(MAGICUBE_HAS_CUDA OFF)
 set(MAGICUBE_ARCHITECTURE_NAMES "")

@@ -124,7 +124,9 @@ TEST_CASE("conversions refuse bad input") {
     c.arrays.col_indices = c.columns.data();
     c.arrays.value_type = MAGICUBE_INT8;
     CHECK(fill() == invalid);
-    CHECK(message_has("the value types are fp32 (source) and int8 (destination); they must be"));
+    CHECK(message_has(
+        "arrays->value_type is int8; it must be fp32, the type of dense, or another floating "
+        "type"));
     c.arrays.value_type = MAGICUBE_FP16;
     CHECK(fill() == ok);
 

@@ -111,9 +111,12 @@ TEST_CASE("the CPU describes itself") {
     CHECK(info.multiprocessors >= 1);
     CHECK(info.memory_bytes > (int64_t{1} << 26));
     CHECK(info.supported == 1);
-    info.struct_size = 0;
-    CHECK(magicubeGetDeviceInfo(MAGICUBE_DEVICE_CPU, 0, &info) == MAGICUBE_STATUS_INVALID_VALUE);
-    CHECK(message_has("info->struct_size is 0"));
+    for (size_t size : {size_t{0}, size_t{4}, size_t{12}, sizeof(info) - 1, size_t{1} << 40}) {
+        info.struct_size = size;
+        CHECK(magicubeGetDeviceInfo(MAGICUBE_DEVICE_CPU, 0, &info) ==
+              MAGICUBE_STATUS_INVALID_VALUE);
+        CHECK(message_has("info->struct_size is " + std::to_string(size)));
+    }
     // A caller of an older version, which knew only the name, gets only that.
     magicubeDeviceInfo_t old = MAGICUBE_DEVICE_INFO_INIT;
     old.struct_size = offsetof(magicubeDeviceInfo_t, compute_capability);
@@ -132,6 +135,11 @@ TEST_CASE("issue_08_exit_with_live_handles_is_clean") {
         static magicubeHandle_t other = nullptr;
         if (magicubeCreate(&handle, MAGICUBE_DEVICE_CPU, 0) != MAGICUBE_STATUS_SUCCESS) _exit(1);
         std::thread([] { magicubeCreate(&other, MAGICUBE_DEVICE_CPU, 0); }).join();
+        // Calls may fail before and while the process ends.
+        magicubeSynchronize(nullptr);
+        std::atexit([] {
+            if (magicubeSynchronize(nullptr) != MAGICUBE_STATUS_INVALID_VALUE) _exit(3);
+        });
         std::exit(0);
     }
     int state = -1;

@@ -223,6 +223,39 @@ TEST_CASE("sparse: values are set on the kind of descriptor that they are for") 
     magicubeDestroySpMat(constant);
 }
 
+TEST_CASE("sparse: index arrays are set on a descriptor of their format") {
+    arrays a, b;
+    const void *first = nullptr, *second = nullptr;
+    const int32_t* columns = nullptr;
+    int64_t count = 0;
+    sp_mat csr, bsr, sr_bcrs;
+    REQUIRE(magicubeCreateCsr(&csr.value, 4, 6, 3, a.offsets, a.columns, a.values,
+                              MAGICUBE_INDEX_64, MAGICUBE_FP32) == ok);
+    REQUIRE(magicubeCsrSetPointers(csr, 2, b.offsets, b.columns) == ok);
+    REQUIRE(magicubeCsrGet(csr, &count, &first, &columns, nullptr) == ok);
+    CHECK((count == 2 && first == b.offsets && columns == b.columns));
+    CHECK(magicubeCsrSetPointers(csr, -1, a.offsets, a.columns) == invalid);
+    CHECK(magicubeCsrSetPointers(csr, 1, nullptr, a.columns) == invalid);
+    CHECK(magicubeBsrSetPointers(csr, 1, a.offsets, a.columns) == invalid);
+    CHECK(message_has("matrix is not BSR"));
+    REQUIRE(magicubeCsrGet(csr, &count, &first, &columns, nullptr) == ok);
+    CHECK((count == 2 && first == b.offsets && columns == b.columns));
+
+    REQUIRE(magicubeCreateBsr(&bsr.value, 4, 6, 2, 3, 2, a.block_offsets, a.block_columns, a.values,
+                              MAGICUBE_INDEX_64, MAGICUBE_FP32) == ok);
+    REQUIRE(magicubeBsrSetPointers(bsr, 1, b.block_offsets, b.block_columns) == ok);
+    REQUIRE(magicubeBsrGet(bsr, nullptr, nullptr, &count, &first, &columns, nullptr) == ok);
+    CHECK((count == 1 && first == b.block_offsets && columns == b.block_columns));
+
+    REQUIRE(magicubeCreateSrBcrs(&sr_bcrs.value, 4, 6, 2, 8, 16, a.begin, a.end, a.columns,
+                                 a.values, MAGICUBE_INDEX_64, MAGICUBE_FP32) == ok);
+    REQUIRE(magicubeSrBcrsSetPointers(sr_bcrs, 8, b.begin, b.end, b.columns) == ok);
+    REQUIRE(magicubeSrBcrsGet(sr_bcrs, nullptr, nullptr, &count, &first, &second, &columns, nullptr,
+                              nullptr) == ok);
+    CHECK((count == 8 && first == b.begin && second == b.end && columns == b.columns));
+    CHECK(magicubeSrBcrsSetPointers(sr_bcrs, 9, a.begin, a.end, a.columns) == invalid);
+}
+
 TEST_CASE("sparse: bad arguments are refused with argument, value and rule") {
     arrays a;
     const auto csr = [&](int64_t rows, int64_t cols, int64_t nnz, const void* offsets,

@@ -46,6 +46,8 @@ TEST_CASE("bad copies and sets are refused") {
     CHECK(magicubeMemcpy(handle, nullptr, nullptr, 0) == MAGICUBE_STATUS_SUCCESS);
     CHECK(magicubeMemcpy(handle, bytes + 2, bytes, 4) == MAGICUBE_STATUS_INVALID_VALUE);
     CHECK(message_has("overlap"));
+    CHECK(magicubeMemcpy(handle, bytes + 2, bytes, SIZE_MAX) == MAGICUBE_STATUS_INVALID_VALUE);
+    CHECK(magicubeMemcpy(handle, bytes + 2, bytes, SIZE_MAX - 1) == MAGICUBE_STATUS_INVALID_VALUE);
     CHECK(magicubeMemset(handle, bytes, 256, 4) == MAGICUBE_STATUS_INVALID_VALUE);
     CHECK(message_has("value is 256; it must be in [0, 255]"));
 }

@@ -251,6 +251,30 @@ TEST_CASE("SDDMM refuses executions that break a rule") {
     magicubeSDDMM_destroyPlan(plan);
 }
 
+TEST_CASE("SDDMM: an operand may lie between the outputs of a batch") {
+    sddmm_call c;
+    c.problem.batch_count = 2;
+    const int64_t count = c.pattern.value_count();
+    REQUIRE(count * 4 > 220);
+    c.problem.out_batch_stride = 2 * count;
+    packed_array both(kind::fp32, 4 * count, 0);
+    auto* const bytes = static_cast<char*>(both.data());
+    const dn_mat b(11, 30, 12, c.b.array().data(), MAGICUBE_INT8, MAGICUBE_ORDER_COL);
+    REQUIRE_OK(magicubeDnMatSetStridedBatch(b, 2, 0));
+    const auto plan = c.plan();
+    const auto run = [&](char* between) {
+        const dn_mat a(20, 11, 11, between, MAGICUBE_INT8, MAGICUBE_ORDER_ROW);
+        REQUIRE_OK(magicubeDnMatSetStridedBatch(a, 2, 0));
+        return c.execute(plan, a, b, bytes);
+    };
+    CHECK(run(bytes + count * 4) == MAGICUBE_STATUS_SUCCESS);
+    CHECK(run(bytes + count * 8 - 220) == MAGICUBE_STATUS_SUCCESS);
+    CHECK(run(bytes + count * 4 - 1) == invalid);
+    CHECK(message_has("values overlaps A"));
+    CHECK(run(bytes + count * 8 - 219) == invalid);
+    magicubeSDDMM_destroyPlan(plan);
+}
+
 TEST_CASE("SDDMM: an output of int32 takes alpha 1 in host memory") {
     sddmm_call c;
     c.problem.out_type = MAGICUBE_INT32;

@@ -241,6 +241,23 @@ TEST_CASE("SparseSoftmax refuses executions that break a rule") {
     });
 }
 
+TEST_CASE("SparseSoftmax: scores and output may interleave matrix by matrix") {
+    softmax_call c;
+    c.problem.batch_count = 2;
+    const int64_t count = c.pattern.value_count();
+    c.problem.in_batch_stride = c.problem.out_batch_stride = 2 * count;
+    packed_array both(kind::fp32, 4 * count);
+    auto* const scores = static_cast<float*>(both.data());
+    const auto plan = c.plan();
+    const auto run = [&](float* out) {
+        return magicubeSparseSoftmax(c.handle, plan, nullptr, scores, out, &c.args, nullptr, 0);
+    };
+    CHECK(run(scores + count) == MAGICUBE_STATUS_SUCCESS);
+    CHECK(run(scores + count - 1) == invalid);
+    CHECK(message_has("out overlaps scores"));
+    magicubeSparseSoftmax_destroyPlan(plan);
+}
+
 TEST_CASE("SparseSoftmax: one array for scores and output needs equal batch strides") {
     softmax_call c;
     c.problem.batch_count = 2;

@@ -90,7 +90,7 @@ TEST_CASE("SpMM refuses sizes, batches and scales that break a rule") {
         c.problem.bias = MAGICUBE_GRANULARITY_ROW;
         c.problem.bias_batch_stride = -1;
     });
-    refuses("overflow", invalid, "problem->a_scale overflows", [](spmm_call& c) {
+    refuses("overflow", invalid, "problem->a_scale_batch_stride overflows", [](spmm_call& c) {
         c.problem.a_scale = MAGICUBE_GRANULARITY_ROW;
         c.problem.a_scale_batch_stride = INT64_MAX / 2;
         c.problem.batch_count = 3;

@@ -18,7 +18,7 @@ std::string printed_with(const std::string& topics) {
     std::vector<char> path(4096, '\0');
     REQUIRE(readlink("/proc/self/exe", path.data(), path.size() - 1) > 0);
     const std::string command = "MAGICUBE_VERBOSE='" + topics + "' '" + path.data() +
-                                "' --no-skip --minimal -tc='make one SpMM plan' 2>&1";
+                                "' --no-skip --minimal -tc='make one plan of each operation' 2>&1";
     std::FILE* pipe = popen(command.c_str(), "r");
     REQUIRE(pipe != nullptr);
     std::string output;
@@ -33,19 +33,36 @@ bool has(const std::string& all, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("make one SpMM plan" * doctest::skip()) {
+TEST_CASE("make one plan of each operation" * doctest::skip()) {
     spmm_call c;
     magicubeSpMMPlan_t plan = nullptr;
     REQUIRE_OK(magicubeSpMM_createPlan(c.handle, &c.problem, nullptr, 0, &plan));
     magicubeSpMM_destroyPlan(plan);
+
+    magicubeSDDMMProblem_t sddmm = MAGICUBE_SDDMM_PROBLEM_INIT;
+    sddmm.pattern = c.problem.A;
+    sddmm.k_max = 9;
+    magicubeSDDMMPlan_t sddmm_plan = nullptr;
+    REQUIRE_OK(magicubeSDDMM_createPlan(c.handle, &sddmm, nullptr, 0, &sddmm_plan));
+    magicubeSDDMM_destroyPlan(sddmm_plan);
+
+    magicubeSparseSoftmaxProblem_t softmax = MAGICUBE_SPARSE_SOFTMAX_PROBLEM_INIT;
+    softmax.pattern = c.problem.A;
+    magicubeSparseSoftmaxPlan_t softmax_plan = nullptr;
+    REQUIRE_OK(magicubeSparseSoftmax_createPlan(c.handle, &softmax, nullptr, 0, &softmax_plan));
+    magicubeSparseSoftmax_destroyPlan(softmax_plan);
 }
 
 TEST_CASE("MAGICUBE_VERBOSE=bench prints the command that reproduces a plan") {
     const auto output = printed_with("bench");
     CHECK(has(output,
-              "magicube bench spmm --device cpu --m 20 --k 30 --n 11 --vector-length 4 "
-              "--sparsity 0."));
-    CHECK(has(output, " --lhs int8 --rhs int8 --out fp32 --implementation reference\n"));
+              "magicube bench spmm --m 20 --k 30 --n 11 --lhs int8 --rhs int8 --out fp32 "
+              "--device cpu --vector-length 4 --stride "));
+    CHECK(has(output, " --sparsity 0."));
+    CHECK(has(output, " --implementation reference\n"));
+    CHECK(
+        has(output, "magicube bench sddmm --m 20 --k 9 --n 30 --lhs int8 --rhs int8 --out fp32 "));
+    CHECK(has(output, "magicube bench softmax --m 20 --n 30 --in fp32 --out fp32 "));
     CHECK_FALSE(has(output, "last resort"));
 }
 

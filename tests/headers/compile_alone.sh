@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Every public header compiles alone, without a warning, as C99, C11 and C++17, and its INIT macros do too.
+# Every public header compiles alone, without a warning, as C99, C11 and C++17, and its INIT macros
+# do too.
 #   compile_alone.sh CC CXX INCLUDE_DIR
 set -euo pipefail
 cc=$1 cxx=$2 include=$3
@@ -23,7 +24,8 @@ for header in "$include"/magicube/*.h; do
     # Every struct of the header is made with its INIT macro, as a user would.
     {
         printf '#include "%s"\n' "$name"
-        sed -n 's/^#define \(MAGICUBE_[A-Z0-9_]*_INIT\)\( .*\|$\)/\1/p' "$header" | while read -r macro; do
+        sed -n 's/^#define \(MAGICUBE_[A-Z0-9_]*_INIT\)\( .*\|$\)/\1/p' "$header" |
+            while read -r macro; do
             type=$(awk -v m="$macro" '/^} magicube/ {t = $2; sub(";", "", t)}
                                       $0 ~ "^#define " m "( |$)" {print t; exit}' "$header")
             printf 'extern %s use_%s(void);\n%s use_%s(void) { %s value = %s; return value; }\n' \
@@ -43,7 +45,8 @@ done
 
 # issue_11: nothing whose size differs between platforms in a public header, comments aside.
 for header in "$include"/magicube/*.h; do
-    if "$cc" -fpreprocessed -dD -E -P -w "$header" 2>/dev/null | grep -wE 'long|wchar_t|time_t|off_t|va_list'; then
+    if "$cc" -fpreprocessed -dD -E -P -w "$header" 2>/dev/null |
+        grep -wE 'long|wchar_t|time_t|off_t|va_list'; then
         echo "FAILED: issue_11: $header uses a type whose size depends on the platform"
         failures=$((failures + 1))
     fi

@@ -4,7 +4,7 @@
  * functions:
  *   MAGICUBE_LOG_LEVEL = off | error | warn | info | debug     (to stderr)
  *   MAGICUBE_VERBOSE   = dispatch    why each implementation declined, and how the others ranked
- *                        bench       the benchmark command that reproduces each SpMM plan
+ *                        bench       the benchmark command that reproduces each plan
  *                        (several separated by commas; written to the log whatever its level)
  */
 #ifndef MAGICUBE_LOG_H

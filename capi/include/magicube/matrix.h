@@ -164,6 +164,23 @@ magicubeStatus_t magicubeSrBcrsGet(magicubeConstSpMatDescr_t matrix, int32_t* ve
                                    const uint8_t** element_mask,
                                    magicubeIndexType_t* offset_type) MAGICUBE_NOEXCEPT;
 
+/*
+ * Points a descriptor at other index arrays of a matrix of the same shape, with another number of
+ * stored elements. The values, set apart, must fit.
+ */
+MAGICUBE_API
+magicubeStatus_t magicubeCsrSetPointers(magicubeConstSpMatDescr_t matrix, int64_t nnz,
+                                        const void* offsets,
+                                        const int32_t* col_indices) MAGICUBE_NOEXCEPT;
+MAGICUBE_API
+magicubeStatus_t magicubeBsrSetPointers(magicubeConstSpMatDescr_t matrix, int64_t nnzb,
+                                        const void* offsets,
+                                        const int32_t* block_col_indices) MAGICUBE_NOEXCEPT;
+MAGICUBE_API
+magicubeStatus_t magicubeSrBcrsSetPointers(magicubeConstSpMatDescr_t matrix, int64_t slots,
+                                           const void* row_begin, const void* row_end,
+                                           const int32_t* col_indices) MAGICUBE_NOEXCEPT;
+
 /* Points a descriptor at other values of the same pattern. INVALID_VALUE for a const descriptor. */
 MAGICUBE_API
 magicubeStatus_t magicubeSpMatSetValues(magicubeSpMatDescr_t matrix,

@@ -78,7 +78,8 @@ magicubeStatus_t magicubeSparseSoftmax_listImplementations(magicubeDevice_t devi
 
 /*
  * Executes a plan: scores in, probabilities out, both in the pattern's layout; they may be one
- * array if their types are the same. alpha is read as the handle's pointer mode says; null means 1.
+ * array if their types and batch strides are the same. alpha is read as the handle's pointer mode
+ * says; null means 1.
  */
 MAGICUBE_API
 magicubeStatus_t magicubeSparseSoftmax(magicubeHandle_t handle, magicubeSparseSoftmaxPlan_t plan,

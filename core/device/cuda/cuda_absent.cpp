@@ -54,8 +54,7 @@ void destroy_stream(int, CUstream_st*) {
     fail_without_devices();
 }
 
-void dequantize(const context&, const dense_view&, const float*, const scale_index&,
-                const dense_view&) {
+void dequantize(const context&, const dense_view&, const scale_array&, const dense_view&) {
     fail_without_devices();
 }
 

@@ -54,6 +54,10 @@ int device_count() {
 void fail_without_devices() {
     cudaError_t reason{};
     count_devices(&reason);
+    int driver = 0;
+    if (cudaDriverGetVersion(&driver) != cudaSuccess) cudaGetLastError();
+    require(driver != 0, status::no_device,
+            "there is no CUDA device: no NVIDIA driver is installed");
     fail(status::no_device, "there is no CUDA device: ",
          reason == cudaSuccess ? "the driver shows none" : cudaGetErrorString(reason));
 }

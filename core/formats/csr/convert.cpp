@@ -38,8 +38,7 @@ void fill_csr(const context& ctx, const sr_bcrs_view& source, const csr_target& 
     const index_array offsets{target.offsets, target.offset_type};
     check_offsets_of_count(offsets, source.rows);
     require_array(target.col_indices, offsets[source.rows], 4, "col_indices");
-    require_aligned(target.values, target.type == dtype::int4 ? 1 : storage_bits(target.type) / 8,
-                    "values");
+    require_aligned(target.values, element_alignment(target.type), "values");
     // int4 rows share bytes, so one thread writes them all.
     const bool shares_bytes = target.type == dtype::int4;
     ctx.parallel(source.rows, shares_bytes ? source.rows : 64, [&](int64_t begin, int64_t end) {

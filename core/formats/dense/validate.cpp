@@ -20,7 +20,9 @@ template <class Body>
 void for_each_line(const context& ctx, const dense_view& matrix, const Body& body) {
     if (matrix.empty()) return;
     const int64_t grain = std::max<int64_t>(1, 65536 / matrix.inner());
-    ctx.parallel(matrix.batch_count * matrix.outer(), grain, [&](int64_t begin, int64_t end) {
+    const int64_t matrices = matrix.batch_stride == 0 ? 1 : matrix.batch_count;
+    const int64_t lines = checked_mul(matrices, matrix.outer(), "lines of the batch");
+    ctx.parallel(lines, grain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) body(i / matrix.outer(), i % matrix.outer());
     });
 }
@@ -33,12 +35,23 @@ template <class Value>
          "] (batch ", batch, ") is ", value, "; ", rule);
 }
 
-// Whether shifting a matrix by this many elements lays it over itself.
-bool overlaps_shifted(const dense_view& matrix, int64_t shift) {
-    const int64_t lines = shift / matrix.ld;
-    const int64_t rest = shift % matrix.ld;
-    if (rest < matrix.inner() && lines < matrix.outer()) return true;
-    return matrix.ld - rest < matrix.inner() && lines + 1 < matrix.outer();
+// Least x >= 0 for which a * x mod m lies in [low, high], where 0 <= low <= high < m; -1 if there is
+// none or a * x would pass 64 bits. As Euclid's algorithm, it halves the numbers every other step.
+int64_t first_multiple_within(int64_t a, int64_t m, int64_t low, int64_t high) {
+    if (low == 0) return 0;
+    a %= m;
+    if (a == 0) return -1;
+    if (a > m - a) return first_multiple_within(m - a, m, m - high, m - low);
+    const int64_t x = ceil_div(low, a);
+    if (x <= high / a) return x;
+    // No multiple of a lies within: turns around the circle, y of them, must bring one there.
+    const int64_t turns = first_multiple_within(m % a, a, (a - high % a) % a, (a - low % a) % a);
+    int64_t sum = 0;
+    if (turns < 0 || __builtin_mul_overflow(m, turns, &sum) ||
+        __builtin_add_overflow(sum, low, &sum)) {
+        return -1;
+    }
+    return ceil_div(sum, a);
 }
 
 }  // namespace
@@ -61,11 +74,11 @@ void validate_sizes(const dense_view& matrix) {
                   "; it must be even for int4");
     int64_t elements = extent(matrix);
     if (matrix.batch_count > 1) {
-        const char* what = "the batch's size";
+        const char* what = "count times stride";
         elements = checked_add(
             elements, checked_mul(matrix.batch_count - 1, matrix.batch_stride, what), what);
     }
-    const int64_t unit = int4 ? 1 : storage_bits(matrix.type) / 8;
+    const int64_t unit = element_alignment(matrix.type);
     checked_mul(elements, unit, "the size of values in bytes");
     require_value(matrix.values || matrix.empty() || matrix.read_only,
                   "values is null; it is required where the matrix is not empty (", matrix.rows,
@@ -120,14 +133,21 @@ bool batch_overlaps(const dense_view& matrix) {
     const int64_t size = extent(matrix);
     const int64_t stride = matrix.batch_stride;
     if (stride >= size) return false;
-    if (stride < matrix.inner()) return true;
-    if (overlaps_shifted(matrix, stride)) return true;
-    const int64_t span = checked_mul(matrix.batch_count - 1, stride, "the batch's size");
-    if (span + matrix.inner() <= matrix.ld) return false;  // batches lie side by side in a line
-    for (int64_t shift = stride; shift <= span && shift < size; shift += stride) {
-        if (overlaps_shifted(matrix, shift)) return true;
-    }
-    return false;
+    const int64_t inner = matrix.inner();
+    // Matrices d apart in the batch share an element if d * stride is below the size and, less
+    // whole lines, within (-inner, inner): d - 1 strides lie between low and high then.
+    if (stride < inner) return true;
+    if (matrix.ld - inner < inner) return true;  // no line fits between two others
+    const int64_t farthest = std::min(matrix.batch_count - 1, (size - 1) / stride);
+    const int64_t rest = stride % matrix.ld;
+    const auto less_rest = [&](int64_t place) {
+        return place >= rest ? place - rest : place - rest + matrix.ld;
+    };
+    const int64_t low = less_rest(inner == 1 ? 0 : matrix.ld - inner + 1);
+    const int64_t high = less_rest(inner - 1);
+    if (low > high) return true;  // the neighbour, d = 1
+    const int64_t strides = first_multiple_within(stride, matrix.ld, low, high);
+    return strides >= 0 && strides < farthest;
 }
 
 }  // namespace magicube

@@ -18,23 +18,23 @@ int64_t entries_of(int64_t rows, int64_t batch_count, const sr_bcrs_target& targ
                        "block rows of the batch");
 }
 
-void check_target(int64_t rows, int64_t batch_count, dtype source_type,
+void check_target(const matrix_shape& source, dtype source_type, const char* source_name,
                   const sr_bcrs_target& target, conversion_step step) {
     require_known(target.type, "arrays->value_type");
     check_vectors(target.vector_length, target.stride, target.type, "arrays->");
-    const int64_t entries = entries_of(rows, batch_count, target);
+    const int64_t entries = entries_of(source.rows, source.batch_count, target);
     if (step == conversion_step::size) return;
     const int64_t offset = index_bytes(target.offset_type);
     require_array(target.row_begin, entries, offset, "arrays->row_begin");
     require_array(target.row_end, entries, offset, "arrays->row_end");
     if (step == conversion_step::count) return;
     check_slots(target.slots, target.stride, target.offset_type, "arrays->");
-    const int64_t unit = target.type == dtype::int4 ? 1 : storage_bits(target.type) / 8;
+    const int64_t unit = element_alignment(target.type);
     checked_mul(checked_mul(target.slots, target.vector_length, "slots times V"), unit,
                 "the size of values in bytes");
     require_array(target.col_indices, target.slots, 4, "arrays->col_indices");
     require_aligned(target.values, unit, "arrays->values");
-    if (target.values) select_mover(source_type, target.type);
+    if (target.values) check_move(source_type, source_name, target.type, "arrays->value_type");
 }
 
 void check_sparse_size(int64_t size, const char* what) {
@@ -204,12 +204,12 @@ void check_source(const dense_source& source, const sr_bcrs_target& target, conv
     require_value(dense.values || dense.empty() || (source.mask && !copies),
                   "dense has null values; they may be null only with a mask and without "
                   "arrays->values");
-    check_target(dense.rows, dense.batch_count, dense.type, target, step);
+    check_target(shape_of(dense), dense.type, "dense", target, step);
 }
 
 void check_source(const sparse_view& source, const sr_bcrs_target& target, conversion_step step) {
     const sparse_common& common = common_of(source);
-    check_target(common.rows, common.batch_count, common.type, target, step);
+    check_target(shape_of(common), common.type, "source", target, step);
     require_value(has_values(source) || step != conversion_step::fill || !target.values,
                   "source has null values (a pattern alone); arrays->values must be null too");
 }

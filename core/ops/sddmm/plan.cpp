@@ -34,13 +34,8 @@ void check_output(const plan& plan, const arguments& args) {
     const auto& p = plan.problem();
     const int64_t count = p.pattern.value_count();
     check_value_array(args.values, p.out_type, p.batch_count == 0 ? 0 : count, "values");
-    const int64_t span = count + value_stride(p.pattern, p.out_batch_stride) *
-                                     std::max<int64_t>(p.batch_count - 1, 0);
-    dense_view output;  // the value arrays as one row
-    output.rows = p.batch_count == 0 ? 0 : 1;
-    output.cols = output.ld = span;
-    output.values = args.values;
-    output.type = p.out_type;
+    const auto output = value_arrays(p.pattern, args.values, p.out_type,
+                                     value_stride(p.pattern, p.out_batch_stride), p.batch_count);
     check_no_overlap(output, "values", args.a, "A");
     check_no_overlap(output, "values", args.b, "B");
 }
@@ -79,6 +74,11 @@ void operation::check(const sddmm::problem& p) {
     check_value_stride(p.pattern, p.out_batch_stride, p.out_type, p.batch_count, true,
                        "problem->out_batch_stride");
     check_scale_shapes(p);
+}
+
+std::string operation::benchmark(const sddmm::problem& p) {
+    return text("sddmm --m ", p.pattern.rows, " --k ", p.k_max, " --n ", p.pattern.cols, " --lhs ",
+                name_of(p.a_type), " --rhs ", name_of(p.b_type), " --out ", name_of(p.out_type));
 }
 
 std::unique_ptr<plan> create(const context& ctx, const problem& p, void* buffer,

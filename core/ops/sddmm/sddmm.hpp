@@ -30,8 +30,6 @@ struct problem {
     const char* implementation = nullptr;
 
     precision_pair pair() const { return {a_type, b_type}; }
-    // The matrix of the pattern that goes with one of the products.
-    int64_t pattern_batch(int64_t batch) const { return pattern.batch_count == 1 ? 0 : batch; }
 };
 
 // What one execution gets.
@@ -57,6 +55,7 @@ struct operation {
 
     static implementation_list<operation> implementations();
     static void check(const problem& problem);
+    static std::string benchmark(const problem& problem);
 };
 
 class plan : public plan_of<operation> {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "core/common/pointers.hpp"
 #include "core/ops/softmax/softmax.hpp"
 
@@ -44,27 +42,22 @@ void check_strides(const problem& p) {
                 "problem->out_scale_batch_stride");
 }
 
-// Elements from the first to one past the last of a batch of value arrays.
-int64_t span_of(const problem& p, int64_t stride) {
-    if (p.batch_count == 0) return 0;
-    return stride * (p.batch_count - 1) + p.pattern.value_count();
-}
-
 // The output may be the scores' array, element on element, and no other input.
 void check_overlap(const problem& p, const arguments& args) {
     const int64_t in_stride = value_stride(p.pattern, p.in_batch_stride);
     const int64_t out_stride = value_stride(p.pattern, p.out_batch_stride);
-    const int64_t out_bytes = storage_bytes(p.out_type, span_of(p, out_stride));
+    const int64_t bias_stride = p.pattern.different_patterns ? 0 : p.bias_batch_stride;
+    const auto scores = value_arrays(p.pattern, args.scores, p.in_type, in_stride, p.batch_count);
+    const auto out = value_arrays(p.pattern, args.out, p.out_type, out_stride, p.batch_count);
     const bool same = args.out == args.scores && p.in_type == p.out_type &&
                       (in_stride == out_stride || p.batch_count <= 1);
-    require_value(same || !ranges_overlap(args.out, out_bytes, args.scores,
-                                          storage_bytes(p.in_type, span_of(p, in_stride))),
+    require_value(same || !surely_overlap(out, scores),
                   "out overlaps scores in memory; they may be one array if their types and batch "
                   "strides are the same, and must be apart otherwise");
-    const int64_t bias_stride = p.pattern.different_patterns ? 0 : p.bias_batch_stride;
-    require_value(
-        !p.bias || !ranges_overlap(args.out, out_bytes, args.bias, span_of(p, bias_stride) * 4),
-        "out overlaps args->bias in memory; an output must not share memory with a bias");
+    if (!p.bias) return;
+    check_no_overlap(out, "out",
+                     value_arrays(p.pattern, args.bias, dtype::fp32, bias_stride, p.batch_count),
+                     "args->bias");
 }
 
 void check_arguments(const context& ctx, const plan& plan, const arguments& args) {
@@ -95,6 +88,11 @@ void operation::check(const softmax::problem& p) {
                       "problem->row_scale");
     check_scale_shape(p.col_scale, {granularity::tensor, granularity::col}, p.batch_count,
                       "problem->col_scale");
+}
+
+std::string operation::benchmark(const softmax::problem& p) {
+    return text("softmax --m ", p.pattern.rows, " --n ", p.pattern.cols, " --in ",
+                name_of(p.in_type), " --out ", name_of(p.out_type));
 }
 
 std::unique_ptr<plan> create(const context& ctx, const problem& p, void* buffer,

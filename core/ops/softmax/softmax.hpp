@@ -27,7 +27,6 @@ struct problem {
     int64_t out_scale_batch_stride = 0;
     const char* implementation = nullptr;
 
-    int64_t pattern_batch(int64_t batch) const { return pattern.batch_count == 1 ? 0 : batch; }
     // Elements between the row scales that go with an integer output.
     int64_t out_scale_stride() const {
         return out_scale_batch_stride == 0 ? pattern.rows : out_scale_batch_stride;
@@ -57,6 +56,7 @@ struct operation {
 
     static implementation_list<operation> implementations();
     static void check(const problem& problem);
+    static std::string benchmark(const problem& problem);
 };
 
 class plan : public plan_of<operation> {

@@ -28,24 +28,6 @@ void check_int32_output(const problem& p) {
             "problem->c_type is int32, which takes no scale, bias or activation; use fp32");
 }
 
-// The benchmark that reproduces a plan.
-void log_benchmark(const context& ctx, const problem& p, const char* implementation) {
-    const auto& a = p.pattern;
-    int64_t vectors = a.slots / (a.different_patterns ? std::max<int64_t>(a.batch_count, 1) : 1);
-    if (ctx.on_cpu()) {
-        vectors = 0;
-        for (int64_t i = 0; i < a.block_rows(); ++i) vectors += a.row_end[i] - a.row_begin[i];
-    }
-    const double all = static_cast<double>(a.block_rows()) * static_cast<double>(a.cols);
-    const double density = all > 0 ? static_cast<double>(vectors) / all : 0;
-    log::write(log::level::info,
-               text("magicube bench spmm --device ", ctx.on_cpu() ? "cpu" : "cuda", " --m ", a.rows,
-                    " --k ", a.cols, " --n ", p.n_max, " --vector-length ", a.vector_length,
-                    " --sparsity ", std::max(0.0, 1 - density), " --lhs ", name_of(a.type),
-                    " --rhs ", name_of(p.b_type), " --out ", name_of(p.c_type),
-                    " --implementation ", implementation));
-}
-
 void check_values(const context& ctx, const plan& plan, const void* values, const char* argument) {
     const auto a = plan.matrix_with(values);
     check_value_array(values, a.type, a.batch_count == 0 ? 0 : a.value_count(), argument);
@@ -107,11 +89,13 @@ std::unique_ptr<plan> create(const context& ctx, const problem& p, void* buffer,
                       p.pattern.value_count() == 0 || p.pattern.batch_count == 0,
                   "problem->A has null values; they are required unless problem->value_mode is "
                   "MAGICUBE_VALUES_PER_CALL");
-    auto created = create_plan<operation>(ctx, p, buffer, buffer_size);
-    if (log::enabled(log::topic::bench)) {
-        log_benchmark(ctx, p, created->resources().implementation);
-    }
-    return created;
+    return create_plan<operation>(ctx, p, buffer, buffer_size);
+}
+
+std::string operation::benchmark(const spmm::problem& p) {
+    return text("spmm --m ", p.pattern.rows, " --k ", p.pattern.cols, " --n ", p.n_max, " --lhs ",
+                name_of(p.pattern.type), " --rhs ", name_of(p.b_type), " --out ",
+                name_of(p.c_type));
 }
 
 void update_values(const context& ctx, plan& plan, const void* values) {

@@ -31,8 +31,6 @@ struct problem {
     const char* implementation = nullptr;
 
     precision_pair pair() const { return {pattern.type, b_type}; }
-    // The matrix of A that goes with one of B and C.
-    int64_t a_batch(int64_t batch) const { return pattern.batch_count == 1 ? 0 : batch; }
 };
 
 // What one execution gets. Pointers lie on the context's device, alpha and beta where its pointer
@@ -61,6 +59,7 @@ struct operation {
 
     static implementation_list<operation> implementations();
     static void check(const problem& problem);
+    static std::string benchmark(const problem& problem);
 };
 
 class plan : public plan_of<operation> {

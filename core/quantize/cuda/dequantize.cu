@@ -4,10 +4,10 @@
 //
 // Layout   both matrices in their own order and ld, batches apart by their strides.
 // Mapping  threadIdx.x runs along the stored rows (or columns) of `real`, so that writes coalesce
-// and,
-//          when both orders agree, reads do too; blockIdx.y strides over stored rows and batches.
+//          and, when both orders agree, reads do too; blockIdx.y strides over stored rows and
+//          batches.
 // Types    chosen at run time outside the loop over elements: the kernel moves bytes, nothing else.
-// Shared memory none; any architecture; any alignment of elements.
+// Shared   none; any architecture; any alignment of elements.
 // Bound    bytes of both matrices over the device's memory bandwidth.
 #include <algorithm>
 
@@ -21,32 +21,10 @@ namespace {
 constexpr int block_threads = 256;
 constexpr int64_t max_grid_y = 65535;
 
-// dense_view's arithmetic, callable on the device.
-struct matrix {
-    void* values;
-    dtype type;
-    int64_t ld;
-    int64_t batch_stride;
-    bool row_order;
-
-    explicit matrix(const dense_view& view)
-        : values(view.values),
-          type(view.type),
-          ld(view.ld),
-          batch_stride(view.batch_stride),
-          row_order(view.storage == order::row) {}
-
-    __device__ int64_t index(int64_t batch, int64_t row, int64_t col) const {
-        return batch * batch_stride + (row_order ? row * ld + col : col * ld + row);
-    }
-};
-
-__device__ float load_integer(const matrix& m, int64_t i) {
+__device__ float load_integer(const dense_view& m, int64_t i) {
     switch (m.type) {
-        case dtype::int4: {
-            const int byte = static_cast<const uint8_t*>(m.values)[i / 2];
-            return static_cast<float>((((byte >> (i % 2 * 4)) & 15) ^ 8) - 8);
-        }
+        case dtype::int4:
+            return static_cast<float>(load_int4(static_cast<const uint8_t*>(m.values), i));
         case dtype::int8:
             return static_cast<const int8_t*>(m.values)[i];
         case dtype::uint8:
@@ -59,7 +37,7 @@ __device__ float load_integer(const matrix& m, int64_t i) {
     }
 }
 
-__device__ void store_real(const matrix& m, int64_t i, float value) {
+__device__ void store_real(const dense_view& m, int64_t i, float value) {
     switch (m.type) {
         case dtype::fp16:
             static_cast<half*>(m.values)[i] = half(value);
@@ -74,17 +52,19 @@ __device__ void store_real(const matrix& m, int64_t i, float value) {
 }
 
 __global__ void __launch_bounds__(block_threads)
-    dequantize_kernel(matrix quantized, matrix real, const float* scales, scale_index scale,
-                      int64_t inner, int64_t outer, int64_t batch_count) {
+    dequantize_kernel(dense_view quantized, dense_view real, scale_array scales, int64_t inner,
+                      int64_t outer, int64_t batch_count) {
+    const bool by_rows = real.storage == order::row;
     const int64_t along = int64_t{blockIdx.x} * block_threads + threadIdx.x;
     if (along >= inner) return;
     for (int64_t line = blockIdx.y; line < outer * batch_count; line += gridDim.y) {
         const int64_t batch = line / outer;
         const int64_t across = line - batch * outer;
-        const int64_t row = real.row_order ? across : along;
-        const int64_t col = real.row_order ? along : across;
+        const int64_t row = by_rows ? across : along;
+        const int64_t col = by_rows ? along : across;
         const float s =
-            scales[batch * scale.batch_stride + row * scale.row_step + col * scale.col_step];
+            scales
+                .data[batch * scales.batch_stride + row * scales.row_step + col * scales.col_step];
         const float q = load_integer(quantized, quantized.index(batch, row, col));
         store_real(real, real.index(batch, row, col), mul_rn(s, q));
     }
@@ -92,12 +72,12 @@ __global__ void __launch_bounds__(block_threads)
 
 }  // namespace
 
-void dequantize(const context& ctx, const dense_view& quantized, const float* scales,
-                const scale_index& scale, const dense_view& real) {
+void dequantize(const context& ctx, const dense_view& quantized, const scale_array& scales,
+                const dense_view& real) {
     if (real.empty()) return;
     device_scope scope(ctx.ordinal);
     require_on_device(ctx, quantized.values, "quantized");
-    require_on_device(ctx, scales, "scales");
+    require_on_device(ctx, scales.data, "scales");
     require_on_device(ctx, real.values, "real");
     const int64_t blocks = ceil_div(real.inner(), block_threads);
     require_value(blocks <= INT32_MAX, "real has ", real.inner(),
@@ -105,8 +85,7 @@ void dequantize(const context& ctx, const dense_view& quantized, const float* sc
                   int64_t{INT32_MAX} * block_threads);
     const dim3 grid(static_cast<unsigned>(blocks),
                     static_cast<unsigned>(std::min(real.outer() * real.batch_count, max_grid_y)));
-    dequantize_kernel<<<grid, block_threads, 0, ctx.stream>>>(matrix(quantized), matrix(real),
-                                                              scales, scale, real.inner(),
+    dequantize_kernel<<<grid, block_threads, 0, ctx.stream>>>(quantized, real, scales, real.inner(),
                                                               real.outer(), real.batch_count);
     check(cudaGetLastError(), "dequantize_kernel");
 }

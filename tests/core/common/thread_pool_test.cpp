@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/common/thread_pool.hpp"
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,6 +66,23 @@ TEST_CASE("a child of fork has a pool of its own") {
     const pid_t child = fork();
     REQUIRE(child >= 0);
     if (child == 0) _exit(covers_once(1000, 1, 0) ? 0 : 1);
+    int state = -1;
+    REQUIRE(waitpid(child, &state, 0) == child);
+    CHECK(WIFEXITED(state));
+    CHECK(WEXITSTATUS(state) == 0);
+}
+
+TEST_CASE("where the system gives no threads, the caller does the work") {
+    std::fflush(stdout);
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        // An ordinary user with no process to spare; the fork has left the pool behind.
+        rlimit none{0, 0};
+        setrlimit(RLIMIT_NPROC, &none);
+        setuid(65534);
+        _exit(covers_once(1000, 1, 0) ? 0 : 1);
+    }
     int state = -1;
     REQUIRE(waitpid(child, &state, 0) == child);
     CHECK(WIFEXITED(state));

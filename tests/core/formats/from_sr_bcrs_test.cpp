@@ -154,6 +154,45 @@ TEST_CASE("CSR and BSR to dense") {
     }
 }
 
+TEST_CASE("dense matrices and masks are not written over what is read") {
+    generator random(16);
+    const element_grid grid = random_grid(random, kind::int8, 4, 6, 1, 0.5);
+    csr_arrays csr = csr_of(grid, kind::int8);
+    csr_arrays bsr = bsr_of(grid, kind::int8, 2, 2);
+    sparse_sample sample({kind::int8, 4, 6, 2, 8, 0.5, true}, random);
+    std::vector<uint8_t> own(24);
+    dense_view dense;
+    dense.rows = 4;
+    dense.cols = dense.ld = 6;
+    const auto error = [&](const sparse_view& source, const void* over, bool mask) {
+        dense.values = over ? const_cast<void*>(over) : own.data();
+        dense.type = mask ? dtype::uint8 : dtype::int8;
+        return error_of([&] {
+            mask ? sparse_to_mask(context(), source, dense)
+                 : sparse_to_dense(context(), source, dense);
+        });
+    };
+    const csr_view c = csr_view_of(csr, grid);
+    const bsr_view b = bsr_view_of(bsr, grid, 2, 2);
+    const sr_bcrs_view s = view_of(sample);
+    for (const bool mask : {false, true}) {
+        for (const sparse_view& source : {sparse_view(c), sparse_view(b), sparse_view(s)}) {
+            CHECK(error(source, nullptr, mask) == "");
+            const std::string name = mask ? "mask" : "dense";
+            CHECK(has(error(source, common_of(source).values, mask),
+                      name + " overlaps source's values in memory"));
+        }
+        CHECK(has(error(c, c.offsets.data, mask), "overlaps source's offsets"));
+        CHECK(has(error(c, c.col_indices, mask), "overlaps source's col_indices"));
+        CHECK(has(error(b, b.offsets.data, mask), "overlaps source's offsets"));
+        CHECK(has(error(b, b.block_col_indices, mask), "overlaps source's block_col_indices"));
+        CHECK(has(error(s, s.row_begin.data, mask), "overlaps source's row_begin"));
+        CHECK(has(error(s, s.row_end.data, mask), "overlaps source's row_end"));
+        CHECK(has(error(s, s.col_indices, mask), "overlaps source's col_indices"));
+        CHECK(has(error(s, s.element_mask, mask), "overlaps source's element_mask"));
+    }
+}
+
 TEST_CASE("fills of CSR and BSR refuse offsets that are not those of count") {
     generator random(15);
     sparse_sample sample({kind::int8, 20, 30, 2, 8, 0.5}, random);

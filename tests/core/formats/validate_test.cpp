@@ -96,7 +96,8 @@ TEST_CASE("sizes of a dense matrix") {
     CHECK(has(error([](auto& v) { v.ld = huge / 4; }), "size of values in bytes overflows"));
     CHECK(has(error([](auto& v) { v.batch_count = -1; }), "count is -1"));
     CHECK(has(error([](auto& v) { v.batch_stride = -2; }), "stride is -2"));
-    CHECK(has(error([](auto& v) { v.batch_count = 3, v.batch_stride = huge; }), "overflows"));
+    CHECK(has(error([](auto& v) { v.batch_count = 3, v.batch_stride = huge; }),
+              "count times stride overflows"));
     CHECK(has(error([](auto& v) { v.type = dtype::int4, v.ld = 6, v.batch_stride = 3; }),
               "stride is 3; it must be even for int4"));
     CHECK(has(error([](auto& v) { v.values = nullptr; }),
@@ -311,6 +312,57 @@ TEST_CASE("values: int12 range, absent elements are zero") {
     CHECK(has(dense_error(), "B[3, 1] (batch 2) is -4096; int12 is from -2048 to 2047"));
 }
 
+TEST_CASE("values: a batch that shares its values is looked at once, however large") {
+    constexpr int64_t many = int64_t{1} << 60;
+    const int64_t offsets[] = {0, 1};
+    const int32_t column = 0;
+    int16_t value = 2048;
+    csr_view csr;
+    csr.rows = csr.cols = csr.nnz = 1;
+    csr.offsets = {offsets, index_type::int64};
+    csr.col_indices = &column;
+    csr.values = &value;
+    csr.type = dtype::int12;
+    csr.batch_count = many;
+    const auto error = [&](const sparse_view& view) {
+        validate_sizes(view);
+        return error_of([&] { validate_values(context(), view, "A"); });
+    };
+    CHECK(has(error(csr), "values[0] is 2048"));
+    value = 2047;
+    CHECK(error(csr) == "");
+    csr.rows = 1 << 20;  // rows times the batch overflows
+    std::vector<int64_t> empty_rows(static_cast<size_t>(csr.rows) + 1);
+    csr.nnz = 0;
+    csr.values_stride = 1;
+    csr.offsets.data = empty_rows.data();
+    CHECK(error(csr) == "");
+
+    const int64_t begin = 0;
+    const int64_t end = 1;
+    const uint8_t mask = 0;
+    sr_bcrs_view sr_bcrs;
+    static_cast<sparse_common&>(sr_bcrs) = csr;
+    sr_bcrs.rows = sr_bcrs.slots = 1;
+    sr_bcrs.values_stride = 0;
+    sr_bcrs.row_begin.data = &begin;
+    sr_bcrs.row_end.data = &end;
+    sr_bcrs.col_indices = &column;
+    sr_bcrs.element_mask = &mask;
+    CHECK(has(error(sr_bcrs), "values[0] is 2047; it must be 0"));
+    value = 0;
+    CHECK(error(sr_bcrs) == "");
+
+    dense_view dense;
+    dense.rows = dense.cols = dense.ld = 1;
+    dense.type = dtype::int12;
+    dense.values = &value;
+    dense.batch_count = many;
+    CHECK(error_of([&] { validate_values(context(), dense, "B"); }) == "");
+    value = -2049;
+    CHECK(has(error_of([&] { validate_values(context(), dense, "B"); }), "is -2049"));
+}
+
 TEST_CASE("values: finite") {
     generator random(21);
     for (const kind type : {kind::fp16, kind::bf16, kind::fp32, kind::e4m3})
@@ -350,4 +402,46 @@ TEST_CASE("batches overlap exactly where two matrices share an element") {
     }
     CHECK(overlapping > 500);
     CHECK(overlapping < 3500);
+}
+
+TEST_CASE("batches that interleave in long lines overlap where counting says so") {
+    generator random(23);
+    int64_t overlapping = 0;
+    for (int64_t trial = 0; trial < 4000; ++trial) {
+        dense_view view;
+        view.rows = uniform(random, 1, 40);
+        view.cols = uniform(random, 1, 4);
+        view.ld = uniform(random, 20, 90);
+        view.batch_count = uniform(random, 2, 20);
+        view.batch_stride = uniform(random, 1, 200);
+        std::vector<int> uses(8000, 0);
+        for (int64_t b = 0; b < view.batch_count; ++b)
+            for (int64_t i = 0; i < view.rows; ++i)
+                for (int64_t j = 0; j < view.cols; ++j)
+                    ++uses[static_cast<size_t>(view.index(b, i, j))];
+        const bool wanted = *std::max_element(uses.begin(), uses.end()) > 1;
+        overlapping += wanted;
+        REQUIRE(batch_overlaps(view) == wanted);
+    }
+    CHECK(overlapping > 500);
+    CHECK(overlapping < 3500);
+}
+
+TEST_CASE("batches of any size are compared at once") {
+    dense_view view;
+    view.rows = int64_t{1} << 20;
+    view.cols = 1;
+    view.ld = int64_t{1} << 40;
+    view.batch_count = int64_t{1} << 39;
+    view.batch_stride = 2;  // side by side in a line
+    CHECK_FALSE(batch_overlaps(view));
+    ++view.batch_count;
+    CHECK(batch_overlaps(view));
+    view.batch_stride = (int64_t{1} << 39) - 1;  // back at the start after 2^40 strides
+    CHECK_FALSE(batch_overlaps(view));
+    view.ld = (int64_t{1} << 40) - 1;  // near it after two, and a line later
+    view.batch_stride = int64_t{1} << 39;
+    CHECK_FALSE(batch_overlaps(view));
+    view.cols = 2;
+    CHECK(batch_overlaps(view));
 }

@@ -57,6 +57,20 @@ TEST_CASE("executions allocate nothing") {
         CHECK(allocations_of<spmm::operation>(o, p, args, spmm::execute) == 0);
     }
     {
+        // Values of each call are validated during it.
+        support::sparse_sample a({kind::int12, 512, 200, 8, 16, 0.3, true}, o.random);
+        spmm::problem p;
+        p.pattern = view_of(a);
+        p.b_order = order::col;
+        p.n_max = 100;
+        p.values = value_mode::per_call;
+        spmm::arguments args;
+        args.b = view_of(o.b);
+        args.c = view_of(o.c);
+        args.a_values = a.values().data();
+        CHECK(allocations_of<spmm::operation>(o, p, args, spmm::execute) == 0);
+    }
+    {
         sddmm::problem p;
         p.pattern = view_of(o.a);
         p.a_order = order::col;

@@ -33,6 +33,7 @@ struct fake {
     static constexpr const char* name = "Fake";
     static implementation_list<fake> implementations();
     static void check(const problem&) {}
+    static std::string benchmark(const problem&) { return "fake"; }
 };
 
 std::string accepts(const context&, const fake::problem&) {

@@ -196,4 +196,7 @@ TEST_CASE("pruning refuses bad input") {
     mask_view = view_of(mask);
     mask_view.batch_count = 2;
     CHECK(has(error({}), "mask is a batch of 2; it must be one of 1 as weight is"));
+    mask_view = view_of(mask);
+    mask_view.values = weight_view.values;
+    CHECK(has(error({}), "mask overlaps weight in memory"));
 }

@@ -372,3 +372,43 @@ TEST_CASE("quantising refuses bad input") {
                        status::not_supported),
               "quantized is of type e4m3"));
 }
+
+TEST_CASE("quantising and back refuse to write over what they read") {
+    generator random(60);
+    dense_sample real({kind::fp32, 6, 5, false, 0, 2}, random);
+    dense_sample integers({kind::int8, 6, 5, false, 0, 2}, random);
+    std::vector<float> scales(2, 1.0f);
+    const auto good = real.array().bytes();
+    dense_view from = view_of(real);
+    dense_view to = view_of(integers);
+    to.values = from.values;
+    const auto quantized_over = [&] {
+        return error_of([&] { quantize(context(), from, {}, to, scales.data(), nullptr, 0); });
+    };
+    CHECK(has(quantized_over(), "quantized overlaps real in memory"));
+    to.values = static_cast<char*>(from.values) + 60 * 4 - 1;  // the last byte of real
+    CHECK(has(quantized_over(), "quantized overlaps real in memory"));
+    CHECK(has(error_of([&] { dequantize(context(), to, {}, scales.data(), from); }),
+              "real overlaps quantized in memory"));
+    CHECK(real.array().bytes() == good);
+}
+
+TEST_CASE("quantising: one array of scales for a batch of any size is looked at once") {
+    float number = 1;
+    int8_t integer = 1;
+    std::vector<float> scales(1, -1.0f);
+    dense_view from;
+    from.cols = from.ld = 1;
+    from.values = &number;
+    from.batch_count = int64_t{1} << 60;
+    dense_view to = from;
+    to.type = dtype::int8;
+    to.values = &integer;
+    const quantize_params params{granularity::tensor, calibration::given, 0, 0};
+    const auto error = [&] {
+        return error_of([&] { quantize(context(), from, params, to, scales.data(), nullptr, 0); });
+    };
+    CHECK(has(error(), "scales[0] is -1; it must be positive"));
+    scales[0] = 1;
+    CHECK(error() == "");
+}

@@ -23,6 +23,10 @@ TEST_CASE("sizes and ranges agree with storage") {
     CHECK(storage_bytes(dtype::int4, 0) == 0);
     CHECK(storage_bytes(dtype::int4, 5) == 3);
     CHECK(storage_bytes(dtype::int12, 5) == 10);
+    CHECK(element_alignment(dtype::int4) == 1);
+    CHECK(element_alignment(dtype::e4m3) == 1);
+    CHECK(element_alignment(dtype::int12) == 2);
+    CHECK(element_alignment(dtype::fp32) == 4);
     CHECK(storage_bytes(dtype::fp32, int64_t{1} << 40) == int64_t{1} << 42);
     for (dtype type : all_dtypes) {
         CHECK(std::string(name_of(type)) != "unknown");

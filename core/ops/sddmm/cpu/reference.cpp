@@ -70,7 +70,7 @@ template <dtype Out, class Sum>
 void finish_block_row(const products<Sum>& job, const epilogue& finish, int64_t batch,
                       int64_t block_row) {
     const auto& pattern = job.pattern;
-    const int64_t index = pattern.block_row_index(job.shape.pattern_batch(batch), block_row);
+    const int64_t index = pattern.block_row_index(pattern.matrix_for(batch), block_row);
     const int64_t end = pattern.row_end[index];
     const auto* a = job.a + (batch - job.first) * job.a_distance;
     const auto* b = job.b + (batch - job.first) * job.b_distance;

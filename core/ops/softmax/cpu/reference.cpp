@@ -151,7 +151,7 @@ void write_row(const softmax_job& job, const row_range& r) {
 template <dtype In, dtype Out>
 void write_block_row(const softmax_job& job, int64_t batch, int64_t block_row) {
     const auto& pattern = job.pattern;
-    const int64_t index = pattern.block_row_index(job.shape.pattern_batch(batch), block_row);
+    const int64_t index = pattern.block_row_index(pattern.matrix_for(batch), block_row);
     for (int64_t v = 0; v < pattern.vector_length; ++v) {
         const int64_t row = block_row * pattern.vector_length + v;
         const row_range r{

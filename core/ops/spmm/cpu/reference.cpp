@@ -91,7 +91,7 @@ void add_product(Sum* sums, product_t<Sum> value, const unpacked_t<Sum>* row, in
 template <dtype A, class Sum>
 void add_block_row(const multiplication<Sum>& m, const tile& t, const unpacked_t<Sum>* b,
                    Sum* sums) {
-    const int64_t batch = m.shape.a_batch(t.batch);
+    const int64_t batch = m.a.matrix_for(t.batch);
     const int64_t index = m.a.block_row_index(batch, t.row / m.a.vector_length);
     const int64_t width = t.width();
     for (int64_t slot = m.a.row_begin[index]; slot < m.a.row_end[index]; ++slot) {
