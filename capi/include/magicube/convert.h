@@ -10,7 +10,7 @@
  * Which elements exist: from dense, those of a vector, one of whose scalars is not zero (the vector
  * is stored whole); from CSR, BSR or a mask, every stored or marked entry, zero or not, and the
  * element mask says which. Value types: the same on both sides, or any two floating types (rounded
- * to nearest even).
+ * to nearest even). No output shares memory with an input.
  */
 #ifndef MAGICUBE_CONVERT_H
 #define MAGICUBE_CONVERT_H

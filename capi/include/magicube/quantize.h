@@ -44,7 +44,7 @@ magicubeStatus_t magicubeQuantize_bufferSize(magicubeHandle_t handle,
  * The two orders may differ: a ROW matrix of tokens x features written as COL is quantised and
  * transposed in memory in one pass. scales is written, or read for GIVEN. A group whose largest |x|
  * is 0 gets scale 1; no scale is below 2^-126. INVALID_VALUE if a real is NaN or infinite, or a
- * given scale is not finite and positive (full validation).
+ * given scale is not finite and positive (full validation). The two matrices share no memory.
  */
 MAGICUBE_API
 magicubeStatus_t magicubeQuantize(magicubeHandle_t handle, magicubeConstDnMatDescr_t real,
