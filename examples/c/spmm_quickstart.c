@@ -156,7 +156,7 @@ int main(void) {
     uint64_t random = 20221113;
     magicubeHandle_t handle;
     CHECK(magicubeCreate(&handle, MAGICUBE_DEVICE_CPU, 0));
-    printf("magicube %s, %s\n", magicubeGetVersionString(), magicubeGetBuildInfo());
+    printf("%s\n", magicubeGetBuildInfo());
 
     weight_t weight = make_weight(handle, &random);
     magicubeSrBcrsArrays_t sparse = make_sparse(handle, &weight);
