@@ -105,8 +105,10 @@ def test_cuda_arrays_are_refused(weight) -> None:
     A = mc.SrBcrs.from_dense(weight)
     device = Producer(np.ones((30, 7), np.int8), device=(2, 0))
     for array in (CudaArray(), device):
-        with pytest.raises(NotImplementedError, match="B lies in CUDA memory.*host memory"):
+        with pytest.raises(mc.DeviceMismatchError, match=r"A lies in host memory.*B lies on CUDA"):
             A @ array
+        with pytest.raises(NotImplementedError, match="x lies in CUDA memory.*host memory"):
+            mc.quantize(array)
     assert device.calls == 0
     with pytest.raises(NotImplementedError, match="DLPack type 10"):
         A @ Producer(np.ones((30, 7), np.int8), device=(10, 0))

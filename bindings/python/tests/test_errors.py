@@ -234,3 +234,13 @@ def test_memory_that_cannot_be_had() -> None:
     )
     with pytest.raises(MemoryError):
         huge.to_mask()
+
+
+def test_scales_whose_matrices_lie_between_elements_are_refused():
+    a = mc.SrBcrs.from_dense(np.ones((2, 3, 4), np.int8), vector_length=1)
+    b = np.ones((2, 4, 2), np.int8)
+    memory = np.zeros(64, np.uint8)
+    for step in (14, -16):
+        scales = np.ndarray((2, 3), np.float32, memory, 16 if step < 0 else 0, (step, 4))
+        with pytest.raises(ValueError, match="stride of -?1[46] bytes"):
+            mc.spmm(a, b, a_scale=scales, out_dtype="fp32")

@@ -140,7 +140,8 @@ def test_fork_after_use() -> None:
         "        ok = ok and (plan(B, handle=handle) == right).all()\n"
         "    os._exit(0 if ok else 3)\n"
         "assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0\n"
-        "assert (plan(B) == right).all()"
+        "assert (plan(B) == right).all()",
+        PYTHONWARNINGS="ignore::DeprecationWarning",  # Python 3.12 warns of any fork with threads
     )
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -236,6 +237,8 @@ def test_handle_settings() -> None:
         assert repr(handle) == "Handle('cpu', 0)"
     assert handle.closed
     handle.close()
+    with pytest.raises(mc.InvalidValueError, match="stream is 5"):
+        mc.Handle("cpu", stream=5)
     with pytest.raises(mc.InvalidValueError, match="closed"):
         handle.synchronize()
     with pytest.raises(mc.InvalidValueError, match="closed"):

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sparse low-precision matrix products on Tensor Cores and CPUs.
 
-Importing the package makes no CUDA call and prints nothing. Arrays come from NumPy or from any
-library with DLPack; results belong to the library of the input.
+Importing the package makes no CUDA call and prints nothing. Arrays come from NumPy, torch, CuPy or
+any library with DLPack or ``__cuda_array_interface__``; results belong to the library of the input
+and lie on its device. Where there is neither torch nor CuPy, :func:`to_cuda` and
+:class:`DeviceArray` stand in. On CUDA, SpMM and :func:`dequantize` compute in this version.
 
 Element types are strings: int4, int8, uint8, int12, int16, int32, fp16, bf16, fp32, e4m3. Wherever
 one is asked for, a NumPy, ml_dtypes or torch type with that meaning is taken as well. bf16 and e4m3
@@ -10,7 +12,9 @@ are ml_dtypes in NumPy, int12 is an int16 array, and int4 is an :class:`Int4Arra
 """
 
 from magicube import sparse
+from magicube._cuda import to_cuda
 from magicube._device import DeviceInfo, Handle, build_info, device_count, device_info
+from magicube._device_array import DeviceArray
 from magicube._int4 import Int4Array, pack_int4
 from magicube._log import get_log_level, set_log_callback, set_log_file, set_log_level
 from magicube._native import version as _version
@@ -47,6 +51,7 @@ __all__ = [
     "ArchMismatchError",
     "CapturingError",
     "CudaError",
+    "DeviceArray",
     "DeviceInfo",
     "DeviceMismatchError",
     "Handle",
@@ -82,5 +87,6 @@ __all__ = [
     "sparse_softmax_implementations",
     "spmm",
     "spmm_implementations",
+    "to_cuda",
     "validate",
 ]

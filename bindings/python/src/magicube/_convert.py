@@ -68,8 +68,8 @@ def make_layout(
 
 def _run(
     layout: Layout,
-    count: Callable[[dict[str, int]], tuple[int, _native.Workspace]],
-    fill: Callable[[dict[str, int], _native.Workspace], None],
+    count: Callable[[dict[str, int]], tuple[int, _native.Memory]],
+    fill: Callable[[dict[str, int], _native.Memory], None],
     with_values: bool,
     with_mask: bool,
 ) -> Parts:

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from types import TracebackType
 
 from magicube import _native
 from magicube._arrays import as_int, choose
+from magicube._place import CPU, Place, thread_handle
+from magicube.errors import InvalidValueError
 
 
 def build_info() -> str:
@@ -90,6 +91,10 @@ class Handle:
         and values (on the CPU).
     deterministic : bool
         Whether the same call gives the same bits each time, at some cost.
+    stream : int, optional
+        Address of the CUDA stream that calls run on (0: the legacy default stream). By default
+        each call runs on the current stream of the library that its dense operand is from. With a
+        stream named here, inputs are waited for, and the caller orders what uses the results.
 
     Raises
     ------
@@ -101,7 +106,7 @@ class Handle:
         If a setting is unknown or out of range.
     """
 
-    __slots__ = ("__weakref__", "_native", "device", "ordinal")
+    __slots__ = ("__weakref__", "_native", "device", "ordinal", "stream")
 
     def __init__(
         self,
@@ -110,6 +115,7 @@ class Handle:
         num_threads: int = 0,
         validation: str = "full",
         deterministic: bool = False,
+        stream: int | None = None,
     ) -> None:
         kind = choose(device, _native.DEVICES, "device")
         level = choose(validation, _native.VALIDATIONS, "validation")
@@ -117,6 +123,10 @@ class Handle:
         """"cpu" or "cuda"."""
         self.ordinal = as_int(ordinal, "ordinal", 32)
         """Which device of that kind."""
+        self.stream = None if stream is None else as_int(stream, "stream")
+        """Address of the stream of all calls, or None."""
+        if stream is not None and device != "cuda":
+            raise InvalidValueError(f"stream is {stream}; a handle of the CPU has no stream")
         self._native = _native.Handle(kind, self.ordinal)
         self.num_threads = num_threads
         self._native.validation = level
@@ -156,8 +166,9 @@ class Handle:
         return self._native.closed
 
     def synchronize(self) -> None:
-        """Wait for all work of the handle; on the CPU there is none left when a call returns."""
-        self._native.synchronize()
+        """Wait for the stream of the last call; on the CPU all is done when a call returns."""
+        native = self._native if self.stream is None else self._native.on_stream(self.stream)
+        native.synchronize()
 
     def close(self) -> None:
         """Free the handle; calling it again does nothing."""
@@ -179,16 +190,10 @@ class Handle:
         return f"Handle({self.device!r}, {self.ordinal}{state})"
 
 
-_cache = threading.local()
-
-
-def native_handle(handle: Handle | None) -> _native.Handle:
-    """The handle to call with: the caller's, or this thread's own CPU handle."""
-    if handle is not None:
-        if not isinstance(handle, Handle):
-            raise TypeError(f"handle is {handle!r}; it must be a magicube.Handle or None")
-        return handle._native
-    cached: Handle | None = getattr(_cache, "handle", None)
-    if cached is None:
-        cached = _cache.handle = Handle("cpu")
-    return cached._native
+def native_handle(handle: Handle | None, place: Place = CPU) -> _native.Handle:
+    """The handle to call with: the caller's, or this thread's own of the device."""
+    if handle is None:
+        return thread_handle(place)
+    if not isinstance(handle, Handle):
+        raise TypeError(f"handle is {handle!r}; it must be a magicube.Handle or None")
+    return handle._native

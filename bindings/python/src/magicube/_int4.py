@@ -7,9 +7,10 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from magicube._arrays import AnyArray, host_array
+from magicube._arrays import AnyArray, array_of, host_array
+from magicube._device_array import DeviceArray, upload
 from magicube._dtypes import DTYPES
-from magicube.errors import InvalidValueError
+from magicube.errors import InvalidValueError, NotSupportedError
 
 
 class Int4Array:
@@ -23,6 +24,7 @@ class Int4Array:
     ----------
     packed : array of uint8
         Shape (lines, ceil(length / 2)), or (batch, lines, ceil(length / 2)); lines may lie apart.
+        In host memory or in that of a GPU.
     shape : sequence of int
         Shape of the matrix: (rows, cols), or (batch, rows, cols).
     order : {"C", "F"}
@@ -36,12 +38,12 @@ class Int4Array:
         If its type or shape does not fit ``shape`` and ``order``.
     """
 
-    __slots__ = ("_bytes", "_library", "order", "packed", "shape")
+    __slots__ = ("_bytes", "order", "packed", "shape")
 
     def __init__(self, packed: Any, shape: Sequence[int], order: str = "C") -> None:
         if order not in ("C", "F"):
             raise InvalidValueError(f"order is {order!r}; it must be 'C' or 'F'")
-        array, self._library = host_array(packed, "packed")
+        array, _ = array_of(packed, "packed")
         if array.dtype != np.uint8:
             raise InvalidValueError(f"packed has items of {array.dtype}; they must be uint8")
         self.packed = packed
@@ -74,13 +76,32 @@ class Int4Array:
         return self._bytes.nbytes
 
     def unpack(self) -> AnyArray:
-        """The elements as an int8 NumPy array of this shape."""
+        """The elements as an int8 NumPy array of this shape; the matrix must be in host memory."""
+        if isinstance(self._bytes, DeviceArray):
+            raise NotSupportedError(
+                f"the matrix lies on CUDA device {self._bytes.ordinal}; unpack a copy: "
+                "x.cpu().unpack()"
+            )
         length = self.shape[-1] if self.order == "C" else self.shape[-2]
         pairs = self._bytes[..., None]
         nibbles = np.concatenate((pairs & 15, pairs >> 4), axis=-1)
         lines = nibbles.reshape(*self._bytes.shape[:-1], self._bytes.shape[-1] * 2)[..., :length]
         signed = ((lines ^ 8).astype(np.int8) - 8).astype(np.int8)
         return signed if self.order == "C" else signed.swapaxes(-1, -2)
+
+    def cuda(self, ordinal: int = 0) -> Int4Array:
+        """A copy on a CUDA device; this matrix if it is there already."""
+        if isinstance(self._bytes, DeviceArray):
+            if self._bytes.ordinal == ordinal:
+                return self
+            return self.cpu().cuda(ordinal)
+        return Int4Array(upload(self._bytes, ordinal), self.shape, self.order)
+
+    def cpu(self) -> Int4Array:
+        """A copy in host memory; this matrix if it is there already."""
+        if isinstance(self._bytes, DeviceArray):
+            return Int4Array(self._bytes.numpy(), self.shape, self.order)
+        return self
 
     def __repr__(self) -> str:
         return f"Int4Array(shape={self.shape}, order={self.order!r})"
@@ -130,6 +151,7 @@ def pack_int4(values: Any, order: str = "C") -> Int4Array:
     shape = packed_shape(array.shape, order)
     lines = array if order == "C" else array.swapaxes(-1, -2)
     packed, view = library.empty(shape, DTYPES["int4"], zero=True)
+    assert isinstance(view, np.ndarray)
     nibbles = lines.astype(np.uint8) & 15
     view[...] = nibbles[..., 0::2]
     view[..., : lines.shape[-1] // 2] |= nibbles[..., 1::2] << 4

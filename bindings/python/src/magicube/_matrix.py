@@ -11,14 +11,15 @@ import numpy as np
 from magicube import _native
 from magicube._arrays import (
     NUMPY,
-    AnyArray,
     Library,
+    Stored,
     address,
     check_aligned,
     check_writable,
     checked_dtype,
     host_array,
 )
+from magicube._call import Call
 from magicube._dtypes import DTYPES, DType, resolve_dtype
 from magicube._int4 import Int4Array, packed_shape
 from magicube.errors import InvalidValueError
@@ -26,9 +27,9 @@ from magicube.errors import InvalidValueError
 
 @dataclass(frozen=True)
 class Matrix:
-    """A matrix, or a batch of matrices, in host memory; sizes and strides count elements."""
+    """A matrix, or a batch of matrices; sizes and strides count elements."""
 
-    array: AnyArray | None
+    array: Stored | None
     """Keeps the memory alive; the packed bytes for int4; None where only the shape counts."""
     dtype: DType
     rows: int
@@ -77,6 +78,7 @@ def matrix(
     order: str | None = None,
     writable: bool = False,
     mask: bool = False,
+    call: Call | None = None,
 ) -> Matrix:
     """Describe an array without copying it.
 
@@ -94,16 +96,18 @@ def matrix(
         Whether the library will write to it.
     mask : bool
         Whether it is a mask, of bool or uint8.
+    call : Call, optional
+        The call that it is for; without one it must lie in host memory.
     """
     if isinstance(x, Int4Array):
-        return _int4_matrix(x, argument, dtype, order, writable)
-    array, library = host_array(x, argument)
+        return _int4_matrix(x, argument, dtype, order, writable, call)
+    array, library = _operand(x, argument, writable, call)
     if array.ndim not in (2, 3):
         raise InvalidValueError(
             f"{argument} has shape {array.shape}; it must be a matrix, or a batch of matrices"
         )
     if mask:
-        if array.dtype == np.bool_:
+        if array.dtype == np.bool_ and isinstance(array, np.ndarray):
             array = array.view(np.uint8)
         if array.dtype != np.uint8:
             raise InvalidValueError(f"{argument} has items of {array.dtype}, not bool or uint8")
@@ -122,7 +126,13 @@ def matrix(
     return Matrix(array, found, rows, cols, used, ld, batch, batch_stride, library, writable)
 
 
-def _element_strides(array: AnyArray, argument: str) -> tuple[int, ...]:
+def _operand(
+    x: Any, argument: str, writable: bool, call: Call | None
+) -> tuple[Stored, Library]:
+    return host_array(x, argument) if call is None else call.array(x, argument, writable)
+
+
+def _element_strides(array: Stored, argument: str) -> tuple[int, ...]:
     size = array.dtype.itemsize
     if any(stride % size for stride in array.strides):
         raise InvalidValueError(
@@ -170,7 +180,7 @@ def _leading(lines: int, length: int, line_stride: int, stride: int) -> int | No
 
 
 def _batch(
-    array: AnyArray, stride: int, dense: int, writable: bool, argument: str
+    array: Stored, stride: int, dense: int, writable: bool, argument: str
 ) -> tuple[int | None, int]:
     if array.ndim == 2:
         return None, 0
@@ -186,7 +196,12 @@ def _batch(
 
 
 def _int4_matrix(
-    x: Int4Array, argument: str, dtype: object, order: str | None, writable: bool
+    x: Int4Array,
+    argument: str,
+    dtype: object,
+    order: str | None,
+    writable: bool,
+    call: Call | None,
 ) -> Matrix:
     if dtype is not None:
         wanted = resolve_dtype(dtype, f"the type of {argument}")
@@ -199,7 +214,7 @@ def _int4_matrix(
             f"{argument} has order {x.order}, not {order} as is required here; repack it: "
             f"magicube.pack_int4({argument}.unpack(), {order!r})"
         )
-    lines = x._bytes
+    lines, library = _operand(x.packed, argument, writable, call)
     check_writable(lines, argument, writable)
     count, length = lines.shape[-2:]
     strides = lines.strides if lines.size else (0, max(1, length), 1)
@@ -217,7 +232,7 @@ def _int4_matrix(
         2 * ld,
         batch,
         2 * batch_stride,
-        x._library,
+        library,
         writable,
     )
 
@@ -228,10 +243,10 @@ def empty_matrix(
     """A result to write to: what the caller gets (before ``Library.give``), and its description."""
     if dtype.name != "int4":
         array, view = library.empty(shape, dtype, order)
-        found = matrix(view, "out", dtype=dtype, order=order, writable=True)
+        found = matrix(view, "out", dtype=dtype, order=order, writable=True, call=Call(None))
         return array, found
     packed, view = library.empty(packed_shape(shape, order), dtype, zero=True)
-    found = _int4_matrix(Int4Array(view, shape, order), "out", None, order, True)
+    found = _int4_matrix(Int4Array(view, shape, order), "out", None, order, True, Call(None))
     return Int4Array(packed, shape, order), found
 
 

@@ -11,18 +11,23 @@ import numpy as np
 
 from magicube import _native
 from magicube._arrays import (
+    NUMPY,
     AnyArray,
+    Stored,
     address,
     as_float,
     as_int,
     check_aligned,
     check_writable,
     choose,
+    contiguous,
     host_array,
 )
-from magicube._device import Handle, native_handle
+from magicube._call import Call
+from magicube._device import Handle
 from magicube._dtypes import DType
 from magicube._matrix import Matrix
+from magicube._place import Place
 from magicube.errors import InvalidValueError, NotSupportedError
 from magicube.sparse import SrBcrs
 
@@ -52,14 +57,20 @@ class Scales:
 
     granularity: str = "none"
     batch_stride: int = 0
-    array: AnyArray | None = None
+    array: Stored | None = None
 
     def pointer(self) -> int:
         """Its address, 0 if there is none."""
         return 0 if self.array is None else address(self.array)
 
 
-def read_scales(x: Any, argument: str, lengths: Mapping[str, int], batch_count: int) -> Scales:
+def read_scales(
+    x: Any,
+    argument: str,
+    lengths: Mapping[str, int],
+    batch_count: int,
+    call: Call | None = None,
+) -> Scales:
     """Find out from its shape which elements an array of scales is for.
 
     Parameters
@@ -68,13 +79,16 @@ def read_scales(x: Any, argument: str, lengths: Mapping[str, int], batch_count: 
         Shape (1,) or (length,), or (batch, 1) or (batch, length).
     lengths
         Number of elements of each granularity that is allowed, in the order of preference.
+    call : Call, optional
+        The call that they are for; without one they must lie in host memory.
     """
     if x is None:
         return Scales()
     if isinstance(x, (int, float, np.number)):
-        array: AnyArray = np.array([as_float(x, argument)], np.float32)
+        number = as_float(x, argument)
+        array: Stored = NUMPY.full(number) if call is None else call.lead.full(number)
     else:
-        array, _ = host_array(x, argument)
+        array = host_array(x, argument)[0] if call is None else call.array(x, argument)[0]
         array = array.reshape(1) if array.ndim == 0 else array
     allowed = " or ".join(
         f"({length},) for {name}, (batch, {length}) if each matrix of a batch has its own"
@@ -90,13 +104,18 @@ def read_scales(x: Any, argument: str, lengths: Mapping[str, int], batch_count: 
         raise InvalidValueError(
             f"{argument} has shape {array.shape} for a batch of {batch_count}; it must be {allowed}"
         )
-    stride = array.strides[0] // 4 if array.shape[0] > 1 else array.shape[1]
-    if stride < 0:
-        raise InvalidValueError(f"{argument} has a negative stride; pass {argument}.copy()")
+    apart = array.shape[0] > 1 and array.size > 0
+    step = array.strides[0] if apart else array.shape[1] * 4
+    if step < 0 or step % 4:
+        raise InvalidValueError(
+            f"{argument} has a stride of {step} bytes between matrices; it must be a multiple of 4 "
+            f"and not negative: pass {argument}.copy()"
+        )
+    stride = step // 4
     return Scales(found, stride, array)
 
 
-def _check_fp32(array: AnyArray, argument: str) -> None:
+def _check_fp32(array: Stored, argument: str) -> None:
     if array.dtype != np.float32:
         raise InvalidValueError(
             f"{argument} has items of {array.dtype}; they must be float32: "
@@ -128,7 +147,12 @@ def declare_scales(
 
 
 def check_declared(
-    x: Any, argument: str, declared: Scales, lengths: Mapping[str, int], batch_count: int
+    x: Any,
+    argument: str,
+    declared: Scales,
+    lengths: Mapping[str, int],
+    batch_count: int,
+    call: Call | None = None,
 ) -> Scales:
     """The array for scales that a plan declared, in exactly the declared shape."""
     if declared.granularity == "none":
@@ -140,7 +164,7 @@ def check_declared(
             f"{argument} is None, but the plan was made with {argument}={declared.granularity!r}"
         )
     length = lengths[declared.granularity]
-    given = read_scales(x, argument, {declared.granularity: length}, batch_count)
+    given = read_scales(x, argument, {declared.granularity: length}, batch_count, call)
     if given.batch_stride != declared.batch_stride:
         wanted = (batch_count, length) if declared.batch_stride else (length,)
         raise InvalidValueError(
@@ -200,9 +224,11 @@ def size_range(value: Any, argument: str) -> tuple[int, int]:
     return size, size
 
 
-def check_sparse(x: Any, argument: str) -> SrBcrs:
-    """Raise unless the operand is an SrBcrs."""
+def check_sparse(x: Any, argument: str, host_only: bool = True) -> SrBcrs:
+    """Raise unless the operand is an SrBcrs; ``host_only`` wherever there is no CUDA code."""
     if isinstance(x, SrBcrs):
+        if host_only:
+            x._require_host("this operation")
         return x
     fix = "from_scipy" if hasattr(x, "tocsr") else "from_dense"
     raise TypeError(
@@ -235,16 +261,23 @@ class Plan:
     handle, or none (every thread then has one of its own).
     """
 
-    __slots__ = ("__weakref__", "_native_plan", "_shape")
+    __slots__ = ("__weakref__", "_native_plan", "_place", "_shape")
     _type: ClassVar[Any]
     _native_plan: Any
+    _place: Place
     _shape: tuple[int, ...]
 
     def _create(self, problem: Problem, handle: Handle | None) -> None:
         self._shape = problem.sparse.shape
+        call = problem.sparse._call(handle)
+        self._place = call.place
         self._native_plan = self._type(
-            native_handle(handle), problem.descriptor, problem.entries, problem.implementation
+            call.native(), problem.descriptor, problem.entries, problem.implementation
         )
+
+    def _call_of(self, handle: Handle | None) -> Call:
+        """A call of this plan, whose arrays are to lie on the plan's device."""
+        return Call(handle, self._place, "the plan")
 
     @classmethod
     def is_supported(
@@ -308,8 +341,9 @@ class _CheckOnly(Plan):
     __slots__ = ()
 
     def _create(self, problem: Problem, handle: Handle | None) -> None:
+        call = problem.sparse._call(handle)
         self._type.check_supported(
-            native_handle(handle), problem.descriptor, problem.entries, problem.implementation
+            call.native(), problem.descriptor, problem.entries, problem.implementation
         )
 
 
@@ -318,7 +352,7 @@ def values_of(x: Any, argument: str) -> AnyArray:
     if isinstance(x, SrBcrs):
         if x.values is None:
             raise InvalidValueError(f"{argument} is a pattern alone; it has no values")
-        return x.values
+        x = x.values
     return host_array(x, argument)[0]
 
 
@@ -333,21 +367,31 @@ def layout_values(
     """A value array of so many elements, padding included: the caller's, or a new one for None.
 
     ``batch`` is the number of value arrays that share the pattern, None for one without that axis.
+    It lies in host memory.
     """
+    if given is None:
+        length = dtype.storage_count(elements)
+        return np.empty((length,) if batch is None else (batch, length), dtype.storage)
+    array = values_of(given, argument)
+    check_values(array, argument, elements, dtype, batch)
+    check_writable(array, argument, writable)
+    return array
+
+
+def check_values(
+    array: Stored, argument: str, elements: int, dtype: DType, batch: int | None
+) -> None:
+    """Raise unless an array has the layout that :func:`layout_values` describes."""
     length = dtype.storage_count(elements)
     shape = (length,) if batch is None else (batch, length)
-    if given is None:
-        return np.empty(shape, dtype.storage)
-    array = values_of(given, argument)
-    if array.shape != shape or array.dtype != dtype.storage or not array.flags.c_contiguous:
+    dense = contiguous(array)
+    if array.shape != shape or array.dtype != dtype.storage or not dense:
         raise InvalidValueError(
             f"{argument} has shape {array.shape} and items of {array.dtype}"
-            f"{'' if array.flags.c_contiguous else ', not contiguous'}; it must be contiguous, of "
+            f"{'' if dense else ', not contiguous'}; it must be contiguous, of "
             f"shape {shape} and {dtype.storage}"
         )
-    check_writable(array, argument, writable)
     check_aligned(array, argument)
-    return array
 
 
 def implementations(kind: Any, device: str) -> list[str]:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from magicube import _native
-from magicube._arrays import AnyArray, address, as_float, choose
+from magicube._arrays import Stored, address, as_float, choose
+from magicube._call import Call
 from magicube._device import Handle, native_handle
 from magicube._dtypes import DTYPES, resolve_dtype
 from magicube._matrix import Matrix, empty_matrix, matrix, result_of
@@ -27,10 +28,12 @@ def _granularity(name: object) -> str:
     return str(name)
 
 
-def _given_scales(scale: Any, x: Matrix, granularity: str) -> tuple[AnyArray, int]:
+def _given_scales(
+    scale: Any, x: Matrix, granularity: str, call: Call | None = None
+) -> tuple[Stored, int]:
     """The caller's scales and their batch stride; 0 if one array serves the whole batch."""
     lengths = {granularity: _scale_shape(x, granularity)[-1]}
-    scales = read_scales(scale, "scale", lengths, x.batch_count)
+    scales = read_scales(scale, "scale", lengths, x.batch_count, call)
     assert scales.array is not None
     return scales.array, scales.batch_stride
 
@@ -148,13 +151,14 @@ def dequantize(
     InvalidValueError
         If a type, shape or parameter breaks a rule.
     """
-    integers = matrix(q, "q")
+    call = Call(handle)
+    integers = matrix(q, "q", call=call)
     name = _granularity(granularity)
     if scale is None:
         raise TypeError("scale is None; it must be a number or an array of float32")
     order = integers.order if out_order is None else out_order
     choose(order, _native.ORDERS, "out_order")
-    scales, stride = _given_scales(scale, integers, name)
+    scales, stride = _given_scales(scale, integers, name, call)
     params: dict[str, int | float] = {
         "granularity": _native.GRANULARITIES[name],
         "scale_batch_stride": stride,
@@ -162,6 +166,6 @@ def dequantize(
     target = resolve_dtype(dtype)
     result, out = empty_matrix(integers.library, integers.shape, target, order)
     _native.dequantize(
-        native_handle(handle), integers.descriptor(), out.descriptor(), address(scales), params
+        call.native(), integers.descriptor(), out.descriptor(), address(scales), params
     )
     return result_of(integers.library, result)

@@ -8,8 +8,9 @@ from typing import Any, Iterable, Mapping
 import numpy as np
 
 from magicube import _native
-from magicube._arrays import AnyArray, address, as_float, as_int, choose
-from magicube._device import Handle, native_handle
+from magicube._arrays import Stored, address, as_float, as_int, choose
+from magicube._call import Call
+from magicube._device import Handle
 from magicube._dtypes import DType, resolve_dtype
 from magicube._matrix import Matrix, empty_matrix, matrix, result_of
 from magicube._plan import (
@@ -21,9 +22,9 @@ from magicube._plan import (
     check_declared,
     check_implementation,
     check_sparse,
+    check_values,
     declare_scales,
     implementations,
-    layout_values,
     pointer_entries,
     read_scales,
     scale_entries,
@@ -96,7 +97,13 @@ def _lhs_dtype(A: SrBcrs, wanted: object) -> DType:
 
 
 def _out_matrix(
-    rows: int, B: Matrix, batch: int | None, out: Any, dtype: DType, order: str | None
+    call: Call,
+    rows: int,
+    B: Matrix,
+    batch: int | None,
+    out: Any,
+    dtype: DType,
+    order: str | None,
 ) -> tuple[Any, Matrix]:
     """C: the caller's array, or a new one of B's library."""
     shape = (rows, B.cols) if batch is None else (batch, rows, B.cols)
@@ -104,7 +111,7 @@ def _out_matrix(
         choose(order, _native.ORDERS, "out_order")
     if out is None:
         return empty_matrix(B.library, shape, dtype, "C" if order is None else order)
-    C = matrix(out, "out", dtype=dtype, order=order, writable=True)
+    C = matrix(out, "out", dtype=dtype, order=order, writable=True, call=call)
     if C.shape != shape:
         raise InvalidValueError(f"out has shape {C.shape}; it must be {shape}")
     if _overlap(C, B):
@@ -116,8 +123,8 @@ _MAX_WORK: Any = 100_000  # bounds the search, which is exponential at worst
 
 
 def _overlap(first: Matrix, second: Matrix) -> bool:
-    if first.array is None or second.array is None:
-        return False
+    if not isinstance(first.array, np.ndarray) or not isinstance(second.array, np.ndarray):
+        return False  # the library looks at the ranges of addresses
     try:
         return bool(np.shares_memory(first.array, second.array, max_work=_MAX_WORK))
     except np.exceptions.TooHardError:
@@ -126,7 +133,7 @@ def _overlap(first: Matrix, second: Matrix) -> bool:
 
 def _execute(
     plan: Any,
-    handle: Handle | None,
+    call: Call,
     alpha: object,
     B: Matrix,
     beta: object,
@@ -135,13 +142,15 @@ def _execute(
     scales: Mapping[str, Scales],
     a_values: int = 0,
 ) -> None:
+    scratch = call.lead.scratch(plan.workspace_bytes) if plan.workspace_bytes else None
     plan.execute(
-        native_handle(handle),
+        call.native(),
         as_float(alpha, "alpha"),
         B.descriptor(batch_count),
         as_float(beta, "beta"),
         C.descriptor(),
         {"a_values": a_values, **pointer_entries(scales)},
+        0 if scratch is None else int(scratch.data_ptr()),
     )
 
 
@@ -204,7 +213,13 @@ def spmm(
     implementation : str, optional
         One of :func:`spmm_implementations`; by default the library chooses.
     handle : Handle, optional
-        By default this thread's own handle of the CPU.
+        By default this thread's own handle of the device that the arrays lie on.
+
+    Notes
+    -----
+    On CUDA all arrays lie on A's device, and the product runs on the current stream of the library
+    that B is from. Making the plan waits for that stream; executing an :class:`SpMMPlan` does not,
+    and can be captured in a graph.
 
     Returns
     -------
@@ -218,32 +233,37 @@ def spmm(
     InvalidValueError
         If a shape, a stride or a value breaks a rule.
     NotSupportedError
-        If the types do not go together, or an array lies in CUDA memory.
+        If the types do not go together.
+    DeviceMismatchError
+        If the arrays lie on different devices.
     """
-    A = check_sparse(A, "A")
-    right = matrix(B, "B", dtype=rhs_dtype)
+    A = check_sparse(A, "A", host_only=False)
+    call = A._call(handle, "A", ordered=False)
+    right = matrix(B, "B", dtype=rhs_dtype, call=call)
     batch = check_batch(A, right)
     count = 1 if batch is None else batch
     given = {"a_scale": a_scale, "b_scale": b_scale, "bias": bias, "c_scale": c_scale}
     lengths = _lengths(A.shape[-2], right.cols)
-    scales = {name: read_scales(x, name, lengths[name], count) for name, x in given.items()}
+    scales = {name: read_scales(x, name, lengths[name], count, call) for name, x in given.items()}
     if out is None and beta != 0:
         raise InvalidValueError(f"beta is {beta}, but there is no C to add: pass it as out")
     lhs = _lhs_dtype(A, None)
     if out_dtype is not None:
         dtype = resolve_dtype(out_dtype, "out_dtype")
     elif out is not None:
-        dtype = matrix(out, "out").dtype
+        dtype = matrix(out, "out", call=call).dtype
     else:
         dtype = _default_out(lhs, scales, activation is None and alpha == 1)
-    result, C = _out_matrix(A.shape[-2], right, batch, out, dtype, out_order)
+    result, C = _out_matrix(call, A.shape[-2], right, batch, out, dtype, out_order)
     problem = _problem(
         A, lhs, (right.dtype, right.order), (dtype, C.order), (right.cols, right.cols), count,
         scales, activation, "fixed", implementation,
     )
-    call = native_handle(handle)
-    plan = _native.SpMMPlan(call, problem.descriptor, problem.entries, problem.implementation)
-    _execute(plan, handle, alpha, right, beta, C, count, scales)
+    A._order(call)
+    plan = _native.SpMMPlan(
+        call.native(), problem.descriptor, problem.entries, problem.implementation
+    )
+    _execute(plan, call, alpha, right, beta, C, count, scales)
     return result if out is not None else result_of(right.library, result)
 
 
@@ -280,6 +300,15 @@ class SpMMPlan(Plan):
         One of :func:`spmm_implementations`.
     handle : Handle, optional
 
+    Notes
+    -----
+    With an A on a GPU, making the plan waits for it; executing and :meth:`update_values` do not
+    wait, run on the current stream of the library that B (or the values) is from, and can be
+    captured by ``torch.cuda.graph`` and by CuPy's streams. A graph needs the plan alive, and so the
+    arrays that it was captured with. Where B is a :class:`DeviceArray`, pass ``out``: a new one is
+    allocated by the driver, which a capture forbids, as it forbids that plans or DeviceArrays are
+    freed meanwhile.
+
     Raises
     ------
     InvalidValueError
@@ -312,7 +341,7 @@ class SpMMPlan(Plan):
         implementation: str | None = None,
         handle: Handle | None = None,
     ) -> None:
-        A = check_sparse(A, "A")
+        A = check_sparse(A, "A", host_only=False)
         self._rhs = resolve_dtype(rhs_dtype, "rhs_dtype"), rhs_order
         lhs = _lhs_dtype(A, lhs_dtype)
         self._values = A._value_count, lhs, A.batch_count if A._batch == "values" else None
@@ -377,7 +406,8 @@ class SpMMPlan(Plan):
             If an array does not have the plan's type, order or shape.
         """
         plan, rows = self._open(), self._shape[-2]
-        right = matrix(B, "B", dtype=self._rhs[0], order=self._rhs[1])
+        call = self._call_of(handle)
+        right = matrix(B, "B", dtype=self._rhs[0], order=self._rhs[1], call=call)
         if right.batch is not None and right.batch != self._batch_count:
             raise InvalidValueError(
                 f"B has shape {right.shape}; the plan was made for a batch of {self._batch_count}"
@@ -390,7 +420,7 @@ class SpMMPlan(Plan):
         given = {"a_scale": a_scale, "b_scale": b_scale, "bias": bias, "c_scale": c_scale}
         scales = {
             name: check_declared(
-                x, name, self._scales[name], lengths[name], self._batch_count
+                x, name, self._scales[name], lengths[name], self._batch_count, call
             )
             for name, x in given.items()
         }
@@ -400,10 +430,10 @@ class SpMMPlan(Plan):
                 f"values is {'None' if per_call else 'given'}, but value_mode is "
                 f"{self._value_mode!r}: it is given for 'per_call' alone"
             )
-        own = self._own_values(values) if per_call else None
-        result, C = _out_matrix(rows, right, batch, out, *self._c)
+        own = self._own_values(values, call) if per_call else None
+        result, C = _out_matrix(call, rows, right, batch, out, *self._c)
         _execute(
-            plan, handle, alpha, right, beta, C, self._batch_count, scales,
+            plan, call, alpha, right, beta, C, self._batch_count, scales,
             0 if own is None else address(own),
         )
         return result if out is not None else result_of(right.library, result)
@@ -422,11 +452,19 @@ class SpMMPlan(Plan):
             Unless the plan was made with value_mode "updatable".
         """
         plan = self._open()
-        plan.update_values(native_handle(handle), address(self._own_values(values)))
+        call = self._call_of(handle)
+        array = self._own_values(values, call)
+        plan.update_values(call.native(), address(array))
 
-    def _own_values(self, values: Any) -> AnyArray:
+    def _own_values(self, values: Any, call: Call) -> Stored:
         """Values for A, in A's layout and of its shape."""
-        return layout_values(values, "values", *self._values, writable=False)
+        if isinstance(values, SrBcrs):
+            if values.values is None:
+                raise InvalidValueError("values is a pattern alone; it has no values")
+            values = values.values
+        array, _ = call.array(values, "values")
+        check_values(array, "values", *self._values)
+        return array
 
 
 def _plan_batch(A: SrBcrs, batch_count: object) -> int:

@@ -9,10 +9,22 @@ from typing import Any, Callable, TypeVar
 import numpy as np
 
 from magicube import _convert, _native
-from magicube._arrays import AnyArray, address, as_int, check_aligned, host_array
+from magicube._arrays import (
+    AnyArray,
+    Stored,
+    address,
+    array_of,
+    as_int,
+    check_aligned,
+    contiguous,
+    place_of,
+)
+from magicube._call import Call
 from magicube._device import Handle, native_handle
+from magicube._device_array import DeviceArray, upload
 from magicube._dtypes import DTYPES, DType, dtype_of_array, resolve_dtype
-from magicube.errors import InvalidValueError
+from magicube._place import Place
+from magicube.errors import InvalidValueError, NotSupportedError
 
 Self = TypeVar("Self", bound="SrBcrsArrays")
 
@@ -24,6 +36,8 @@ class SrBcrsArrays:
         "_batch",
         "_dtype",
         "_nnz",
+        "_num_vectors",
+        "_place",
         "col_indices",
         "element_mask",
         "row_begin",
@@ -62,6 +76,7 @@ class SrBcrsArrays:
         """S, the number of slots in a chunk."""
         _native.default_stride(self.vector_length, DTYPES["fp32"].code)
         self._nnz: int | None = None
+        self._num_vectors: int | None = None
         self.col_indices = _index_array(col_indices, "col_indices", ("int32",))
         """int32: column of each slot, -1 in padding."""
         self.values, self._dtype = self._check_values(values, dtype)
@@ -72,18 +87,30 @@ class SrBcrsArrays:
         """int32 or int64: first slot of each block row."""
         self.row_end = _index_array(row_end, "row_end", (self.row_begin.dtype.name,), blocks)
         """As row_begin: one past the last real slot of each block row."""
-        self.element_mask: AnyArray | None = None
+        self.element_mask: Stored | None = None
         """uint8: which elements of a slot exist; None if all do."""
         if element_mask is not None:
             length = self.slots * -(-self.vector_length // 8)
             self.element_mask = _index_array(element_mask, "element_mask", ("uint8",), length)
+        self._place = self._common_place()
         if validate:
             self.validate(handle=handle)
 
-    def _check_values(self, values: Any, dtype: object) -> tuple[AnyArray | None, DType | None]:
+    def _arrays(self) -> dict[str, Stored]:
+        names = ("col_indices", "values", "row_begin", "row_end", "element_mask")
+        found = {name: getattr(self, name) for name in names}
+        return {name: array for name, array in found.items() if array is not None}
+
+    def _common_place(self) -> Place:
+        call = Call(None)
+        for name, array in self._arrays().items():
+            call.meet(place_of(array), name, array)
+        return call.place
+
+    def _check_values(self, values: Any, dtype: object) -> tuple[Stored | None, DType | None]:
         if values is None:
             return None, None
-        array, _ = host_array(values, "values")
+        array, _ = array_of(values, "values")
         wanted = None if dtype is None else resolve_dtype(dtype)
         found = dtype_of_array(array.dtype) if wanted is None else wanted
         if found is None or found.storage != array.dtype:
@@ -97,7 +124,7 @@ class SrBcrsArrays:
                 f"values has shape {array.shape}; {self.slots} slots of {self.vector_length} "
                 f"{found.name} elements take ({length},), or (batch, {length}) for one pattern"
             )
-        if not array.flags.c_contiguous:
+        if not contiguous(array):
             raise InvalidValueError("values is not contiguous; pass numpy.ascontiguousarray(x)")
         check_aligned(array, "values")
         return array, found
@@ -147,11 +174,18 @@ class SrBcrsArrays:
     @property
     def num_vectors(self) -> int:
         """Number of vectors, padding left out, over all patterns."""
-        return int(np.sum(self.row_end - self.row_begin, dtype=np.int64))
+        if self._num_vectors is None:
+            self._num_vectors = int(self.cpu()._lengths().sum(dtype=np.int64))
+        return self._num_vectors
+
+    def _lengths(self) -> AnyArray:
+        """Real slots of each block row of a matrix in host memory."""
+        assert isinstance(self.row_end, np.ndarray) and isinstance(self.row_begin, np.ndarray)
+        return self.row_end - self.row_begin
 
     def _whole_vectors(self) -> int:
         """Elements of all stored vectors, without the rows past the last one."""
-        per_block = (self.row_end - self.row_begin).reshape(-1, max(self.block_rows, 1))
+        per_block = self._lengths().reshape(-1, max(self.block_rows, 1))
         full = int(per_block.sum(dtype=np.int64)) * self.vector_length
         past = self.block_rows * self.vector_length - self.shape[-2]
         return full - past * int(per_block[:, -1].sum(dtype=np.int64))
@@ -159,10 +193,13 @@ class SrBcrsArrays:
     @property
     def nnz(self) -> int:
         """Number of existing elements, zero or not, of the whole batch."""
+        if self._nnz is None and self._place.on_cuda:
+            self._nnz = self.cpu().nnz
         if self._nnz is None:
-            if self.element_mask is None:
+            if not isinstance(self.element_mask, np.ndarray):
                 count = self._whole_vectors()
             else:
+                assert isinstance(self.col_indices, np.ndarray)
                 marks = self.element_mask.reshape(
                     self.slots, -(-self.vector_length // 8)
                 )[self.col_indices >= 0]
@@ -179,8 +216,101 @@ class SrBcrsArrays:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays together."""
-        arrays = (self.row_begin, self.row_end, self.col_indices, self.values, self.element_mask)
-        return sum(array.nbytes for array in arrays if array is not None)
+        return sum(array.nbytes for array in self._arrays().values())
+
+    @property
+    def device(self) -> str:
+        """Where the arrays lie: ``"cpu"``, or such as ``"cuda:0"``."""
+        return str(self._place)
+
+    def to(self: Self, device: str) -> Self:
+        """A copy on a device; this matrix if it is there already.
+
+        Parameters
+        ----------
+        device : str
+            "cpu", "cuda" (which is "cuda:0") or such as "cuda:1".
+
+        Raises
+        ------
+        InvalidValueError
+            If ``device`` is none of these.
+        NoDeviceError
+            If there is no such device.
+        """
+        kind, colon, number = str(device).partition(":")
+        named = number.isdecimal() if colon else True
+        if kind not in _native.DEVICES or not named or (kind == "cpu" and number not in ("", "0")):
+            raise InvalidValueError(
+                f"device is {device!r}; it must be 'cpu', 'cuda' or such as 'cuda:1'"
+            )
+        return self.cuda(int(number or 0)) if kind == "cuda" else self.cpu()
+
+    def cuda(self: Self, ordinal: int = 0) -> Self:
+        """A copy in the memory of a CUDA device; this matrix if it is there already.
+
+        It is there when this returns. SpMM computes with it; the conversions of this version, such
+        as :meth:`to_dense`, need a matrix in host memory.
+
+        Raises
+        ------
+        NoDeviceError
+            If there is no such device.
+        """
+        place = Place("cuda", as_int(ordinal, "ordinal", 32))
+        if self._place == place:
+            return self
+        source = self.cpu()
+
+        def move(array: Stored | None) -> DeviceArray | None:
+            return None if array is None else upload(np.asarray(array), place.ordinal)
+
+        return self._told(source, source._moved(move))
+
+    def cpu(self: Self) -> Self:
+        """A copy in host memory; this matrix if it is there already."""
+        if not self._place.on_cuda:
+            return self
+
+        def move(array: Stored | None) -> AnyArray | None:
+            return array.numpy() if isinstance(array, DeviceArray) else array
+
+        return self._told(self, self._moved(move))
+
+    def _moved(self: Self, move: Callable[[Stored | None], Stored | None]) -> Self:
+        return type(self)(
+            self.shape, move(self.row_begin), move(self.row_end), move(self.col_indices),
+            move(self.values), vector_length=self.vector_length, stride=self.stride,
+            dtype=self._dtype, element_mask=move(self.element_mask), validate=False,
+        )
+
+    @staticmethod
+    def _told(source: SrBcrsArrays, copy: Self) -> Self:
+        """The copy, which need not count what has been counted in the source."""
+        if not source._place.on_cuda:
+            copy._num_vectors, copy._nnz = source.num_vectors, source.nnz
+        return copy
+
+    def _call(self, handle: Handle | None, name: str = "A", ordered: bool = True) -> Call:
+        """A call that reads this matrix, on its device."""
+        call = Call(handle, self._place, name)
+        if ordered:
+            self._order(call)
+        return call
+
+    def _order(self, call: Call) -> None:
+        """Let a call find what the arrays hold."""
+        if self._place.on_cuda:
+            for name, array in self._arrays().items():
+                call.array(array, name)
+
+    def _require_host(self, operation: str) -> None:
+        """Raise unless the matrix lies in host memory, where every operation exists."""
+        if self._place.on_cuda:
+            raise NotSupportedError(
+                f"{operation} has no CUDA implementation in this version, and the matrix lies on "
+                f"CUDA device {self._place.ordinal}; call it on a copy in host memory: A.cpu()"
+            )
 
     def _descriptor(self, dtype: DType | None = None) -> _native.SpMat:
         """The C descriptor; this object must outlive it. ``dtype`` stands in for absent values."""
@@ -209,12 +339,18 @@ class SrBcrsArrays:
     def validate(self, *, handle: Handle | None = None) -> None:
         """Check the matrix wholly: offsets, ascending columns in range, padding.
 
+        Of a matrix on a GPU a copy in host memory is checked.
+
         Raises
         ------
         InvalidValueError
             With the place and the rule, if it is malformed.
         """
-        _native.validate(native_handle(handle), self._descriptor())
+        host = self.cpu()
+        if self._place.on_cuda and handle is not None:
+            self._call(handle)
+            handle = None
+        _native.validate(native_handle(handle), host._descriptor())
 
     # ---- other matrices from this one ------------------------------------------------------------
 
@@ -259,7 +395,7 @@ class SrBcrsArrays:
                 raise InvalidValueError("values is a pattern alone; it has no values")
             dtype = values._dtype if dtype is None else dtype
             values = values.values
-        array, _ = host_array(values, "values")
+        array, _ = array_of(values, "values")
         if dtype is None and self._dtype is not None and self._dtype.storage == array.dtype:
             present = self._dtype.storage_count(self._value_count)
             dtype = self._dtype if array.shape[-1:] == (present,) else None
@@ -287,11 +423,17 @@ class SrBcrsArrays:
         )
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        if self._place.on_cuda:
+            return _restore, (self.cpu(), self.device)
         return _rebuild, (
             type(self),
             self.shape, self.row_begin, self.row_end, self.col_indices, self.values,
             self.vector_length, self.stride, self.dtype, self.element_mask,
         )
+
+
+def _restore(matrix: SrBcrsArrays, device: str) -> SrBcrsArrays:
+    return matrix.to(device)
 
 
 def _rebuild(
@@ -314,9 +456,9 @@ def _rebuild(
 
 def _index_array(
     x: Any, argument: str, names: tuple[str, ...], length: int | None = None
-) -> AnyArray:
+) -> Stored:
     """A read-only view of an index array."""
-    array, _ = host_array(x, argument)
+    array, _ = array_of(x, argument)
     if array.dtype.name not in names or not array.dtype.isnative:
         raise InvalidValueError(
             f"{argument} has items of {array.dtype}; they must be {' or '.join(names)}"
@@ -324,9 +466,11 @@ def _index_array(
     if array.ndim != 1 or (length is not None and array.size != length):
         expected = "one axis" if length is None else f"shape ({length},)"
         raise InvalidValueError(f"{argument} has shape {array.shape}; it must have {expected}")
-    if not array.flags.c_contiguous:
+    if not contiguous(array):
         raise InvalidValueError(f"{argument} is not contiguous; pass numpy.ascontiguousarray(x)")
     check_aligned(array, argument)
+    if isinstance(array, DeviceArray):
+        return array._frozen()
     view = array.view()
     view.flags.writeable = False
     return view

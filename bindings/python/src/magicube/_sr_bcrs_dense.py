@@ -132,6 +132,7 @@ class SrBcrsDense(SrBcrsArrays):
         InvalidValueError
             If the value types are neither the same nor both floating.
         """
+        self._require_host("convert")
         length = self.vector_length if vector_length is None else vector_length
         target = self._dtype if dtype is None else resolve_dtype(dtype)
         if stride is None and length == self.vector_length and target == self._dtype:
@@ -167,9 +168,11 @@ class SrBcrsDense(SrBcrsArrays):
             raise InvalidValueError("the matrix is a pattern alone; it has no values to convert")
         if target == source:
             return self
+        self._require_host("astype")
         if target.storage == source.storage and target.bits == source.bits == 16:
             if target.name == "int12" and self.values.size:
-                low, high = int(self.values.min()), int(self.values.max())
+                values = np.asarray(self.values)
+                low, high = int(values.min()), int(values.max())
                 if low < -2048 or high > 2047:
                     raise InvalidValueError(
                         f"values lie in [{low}, {high}]; int12 holds -2048 to 2047"
@@ -193,9 +196,10 @@ class SrBcrsDense(SrBcrsArrays):
     def _item(self: Self, index: int) -> Self:
         """One matrix of a batch with one pattern."""
         assert self.values is not None
-        return self._replace(self.shape[1:], self.values[index], self._dtype)
+        return self._replace(self.shape[1:], np.asarray(self.values)[index], self._dtype)
 
     def _dense(self, library: Library, dtype: DType, order: str, handle: Handle | None) -> Any:
+        self._require_host("to_dense")
         choose(order, _native.ORDERS, "order")
         result, out = empty_matrix(library, self.shape, dtype, order)
         _native.sparse_to_dense(native_handle(handle), self._descriptor(), out.descriptor())
@@ -223,6 +227,7 @@ class SrBcrsDense(SrBcrsArrays):
 
     def to_mask(self, *, order: str = "C", handle: Handle | None = None) -> AnyArray:
         """A uint8 array of this shape: 1 where an element exists, 0 elsewhere."""
+        self._require_host("to_mask")
         choose(order, _native.ORDERS, "order")
         result, out = empty_matrix(NUMPY, self.shape, DTYPES["uint8"], order)
         _native.sparse_to_mask(native_handle(handle), self._descriptor(), out.descriptor())

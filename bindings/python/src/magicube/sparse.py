@@ -182,6 +182,7 @@ class SrBcrs(SrBcrsDense):
 
     def _rows_source(self, format_name: str) -> tuple[SrBcrs, DType]:
         """This matrix with values of a type that other libraries' sparse formats know."""
+        self._require_host(f"the conversion to {format_name}")
         dtype = self._values_dtype("to_mask()")
         if len(self.shape) == 3:
             raise NotSupportedError(f"a batch has no {format_name} form; convert one matrix a time")
@@ -279,7 +280,7 @@ class SrBcrs(SrBcrsDense):
         Parameters
         ----------
         path : path-like
-            Ends in ``.safetensors`` or ``.npz``.
+            Ends in ``.safetensors`` or ``.npz``. A file does not tell the device.
 
         Raises
         ------
@@ -288,7 +289,7 @@ class SrBcrs(SrBcrsDense):
         """
         from magicube.io import save_sr_bcrs
 
-        save_sr_bcrs(path, self)
+        save_sr_bcrs(path, self.cpu())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, handle: Handle | None = None) -> SrBcrs:

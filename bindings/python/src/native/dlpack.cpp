@@ -108,6 +108,7 @@ struct Exported {
     PyObject* owner = nullptr;
 
     static void release(Managed* managed) {
+        if (Py_IsInitialized() == 0) return;  // a consumer outlived Python, and so its objects
         const py::gil_scoped_acquire acquire;
         auto* self = static_cast<Exported*>(managed->context);
         Py_XDECREF(self->owner);

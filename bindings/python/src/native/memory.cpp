@@ -22,10 +22,6 @@ void bind_memory(py::module_& module) {
         handle.call(&magicubeMemcpy, pointer(destination),
                     static_cast<const void*>(pointer(source)), bytes);
     });
-    module.def("fill",
-               [](Handle& handle, std::uintptr_t destination, int32_t value, std::size_t bytes) {
-                   handle.call(&magicubeMemset, pointer(destination), value, bytes);
-               });
 }
 
 }  // namespace magicube_python

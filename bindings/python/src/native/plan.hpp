@@ -98,6 +98,7 @@ class Plan {
     }
 
     typename Operation::Plan get() const { return plan_.get(); }
+    std::size_t workspace_bytes() const { return workspace_bytes_; }
 
   private:
     std::shared_ptr<Scratch> take_scratch(const Handle& handle) {
@@ -141,6 +142,7 @@ auto bind_plan(py::module_& module, const char* name) {
             return std::make_shared<Type>(handle, Problem(sparse, entries, implementation));
         }))
         .def("info", &Type::info)
+        .def_property_readonly("workspace_bytes", &Type::workspace_bytes)
         .def_static("check_supported",
                     [](Handle& handle, const SpMat& sparse, const py::dict& entries,
                        const std::optional<std::string>& implementation) {

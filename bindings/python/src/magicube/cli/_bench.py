@@ -28,7 +28,7 @@ from magicube.cli._console import (
 )
 from magicube.cli._peers import blas_threads
 from magicube.cli._plots import describe, plot_benchmark
-from magicube.cli._problems import BUILDERS, Problem, Setting
+from magicube.cli._problems import BUILDERS, CUDA_OPERATIONS, Problem, Setting
 from magicube.cli._timing import alternate
 
 bench = typer.Typer(help="Time an operation against the peers found.", no_args_is_help=True)
@@ -86,7 +86,7 @@ def _time(
         times = alternate(
             runs, options["rounds"], options["seconds"], lambda: progress.advance(task)
         )
-    own = times["magicube"]
+    own = times["magicube"].of_each(problem.calls)
     fields |= own.as_fields() | {"gops": problem.operations / own.median / 1e3, "peers": {}}
     for name, peer in (peers.found if peers else {}).items():
         error = np.abs(peer.dense(peer.run()) - exact).max(initial=0)
@@ -160,7 +160,9 @@ def _render(results: list[dict[str, Any]], console: Console) -> None:
 
 def _run(operation: str, values: dict[str, Any], plot: str, as_json: bool) -> None:
     with session(as_json) as current:
-        require_device(values["device"])
+        require_device(values["device"], operation, CUDA_OPERATIONS)
+        if values["device"] != "cpu" and values["peers"]:
+            raise UsageError("--peers are libraries of the CPU; leave it out for --device cuda")
         sparsities = _sparsities(values.pop("sparsity"))
         threads = values.pop("threads") or len(os.sched_getaffinity(0))
         seed = values.pop("seed")

@@ -6,6 +6,7 @@ A problem follows from a random generator alone, so that seed and number reprodu
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 
 import magicube as mc
 from magicube import _oracle as oracle
-from magicube.cli._problems import compare_softmax, native, unpacked, with_scale
+from magicube.cli._problems import compare_softmax, native, on_device, unpacked, with_scale
 
 Array = np.ndarray[Any, Any]
 Rng = np.random.Generator
@@ -180,7 +181,7 @@ def _spmm_epilogue(
     return declared, given, oracle.Epilogue(alpha=alpha, beta=beta, activation=activation, **seen)
 
 
-def spmm_case(rng: Rng) -> Case:
+def spmm_case(rng: Rng, device: str = "cpu") -> Case:
     """SpMM with any types, shapes, orders, batch, epilogue and value mode."""
     lhs, rhs = pick(rng, SPMM_PAIRS)
     integer = oracle.is_integer(lhs)
@@ -200,18 +201,25 @@ def spmm_case(rng: Rng) -> Case:
     other = np.zeros_like(np.asarray(sparse.matrix.values))
 
     def run(implementation: str | None) -> str | None:
-        a = sparse.matrix.with_values(other, lhs) if mode == "updatable" else sparse.matrix
+        matrix = sparse.matrix.to(device)
+        a = sparse.matrix.with_values(other, lhs).to(device) if mode == "updatable" else matrix
         plan = mc.SpMMPlan(
             a, rhs_dtype=rhs, out_dtype=out, n=cols, batch_count=batch or 1, value_mode=mode,
             implementation=implementation, **orders, **declared,
         )
         if mode == "updatable":
-            plan.update_values(sparse.matrix.values)
+            plan.update_values(matrix.values)
         c = _spread(rng, start, orders["out_order"])
         if epilogue.beta == 0 and not oracle.is_integer(out):
             c[...] = np.nan  # what C held must not matter
-        plan(b, c, values=sparse.matrix.values if mode == "per_call" else None, **given)
-        return _describe(expected, np.asarray(c), "C")
+        arguments = {
+            name: on_device(x, device) if isinstance(x, np.ndarray) else x
+            for name, x in given.items()
+        }
+        values = matrix.values if mode == "per_call" else None
+        result = plan(on_device(b, device), on_device(c, device), values=values, **arguments)
+        shown = result.numpy() if isinstance(result, mc.DeviceArray) else np.asarray(result)
+        return _describe(expected, shown, "C")
 
     told = {
         "lhs": lhs, "rhs": rhs, "out": out, "n": cols, "dense_batch": batch, "value_mode": mode,
@@ -342,9 +350,9 @@ def convert_case(rng: Rng) -> Case:
             nibbles = np.stack((values & 15, values >> 4), -1).reshape(-1)[: layout.values.size]
             values = ((nibbles ^ 8).astype(np.int8) - 8).astype(np.int8)
         return (
-            _same(layout.row_begin, matrix.row_begin, "row_begin")
-            or _same(layout.row_end, matrix.row_end, "row_end")
-            or _same(layout.col_indices, matrix.col_indices, "col_indices")
+            _same(layout.row_begin, np.asarray(matrix.row_begin), "row_begin")
+            or _same(layout.row_end, np.asarray(matrix.row_end), "row_end")
+            or _same(layout.col_indices, np.asarray(matrix.col_indices), "col_indices")
             or _same(layout.values, values, "values")
             or _same(sparse.exists.astype(np.uint8), matrix.to_mask(), "to_mask()")
             or _same(sparse.values, unpacked(matrix), "to_dense()")
@@ -403,6 +411,10 @@ def quantize_case(rng: Rng) -> Case:
     }
     return Case(told, run)
 
+
+CUDA_OPERATIONS: dict[str, Callable[[Rng], Case]] = {
+    "spmm": functools.partial(spmm_case, device="cuda"),
+}
 
 Listing = Callable[[str], list[str]]
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Annotated, Any
 
 import typer
@@ -85,16 +85,16 @@ def session(as_json: bool) -> Iterator[Session]:
         ) from error
 
 
-def require_device(device: str) -> None:
-    """Raises unless the device exists and commands can run on it."""
+def require_device(device: str, operation: str, on_cuda: Collection[str]) -> None:
+    """Raises unless the device exists and computes the operation; an empty name stands for all."""
     import magicube as mc
 
     if device not in ("cpu", "cuda"):
         raise UsageError(f"--device is {device!r}; it must be cpu or cuda")
     mc.device_info(device, 0)
-    if device != "cpu":
+    if device == "cuda" and operation and operation not in on_cuda:
         raise UsageError(
-            f"--device is {device!r}; the Python package of this version computes on the CPU only"
+            f"--device is {device!r}; on CUDA this version computes {', '.join(on_cuda)} alone"
         )
 
 

@@ -22,6 +22,12 @@ class Times(NamedTuple):
     most: float
     calls: int
 
+    def of_each(self, calls: int) -> Times:
+        """Of each of so many equal calls that one timed call made."""
+        return Times(
+            self.median / calls, self.least / calls, self.most / calls, self.calls * calls
+        )
+
     def as_fields(self) -> dict[str, Any]:
         return {
             "time_us": self.median,

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 import magicube as mc
-from magicube.cli._cases import OPERATIONS, Case
+from magicube.cli._cases import CUDA_OPERATIONS, OPERATIONS, Case
 from magicube.cli._console import (
     EXIT_FAILED,
     DeviceOption,
@@ -43,6 +43,8 @@ def run_case(
     Returns how many of them computed it, and the failures.
     """
     make, list_implementations = OPERATIONS[operation]
+    if device == "cuda":
+        make = CUDA_OPERATIONS[operation]
     operation_number = list(OPERATIONS).index(operation)
     case = make(np.random.default_rng([seed, operation_number, index]))
     names: list[Any] = list_implementations(device) if list_implementations else [None]
@@ -86,8 +88,8 @@ def verify(
 ) -> None:
     """Compare every implementation with an independent oracle on random problems."""
     with session(json) as current:
-        require_device(device)
-        known = list(OPERATIONS)
+        require_device(device, operation, CUDA_OPERATIONS)
+        known = list(OPERATIONS if device == "cpu" else CUDA_OPERATIONS)
         chosen = [choose(operation, known, "--operation")] if operation else known
         if case >= 0 and not operation:
             raise UsageError("--case is the number of a case of one --operation; name that")

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One call of the library: its arrays lie on one device, its work has one place in a stream."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import Any
+
+from magicube import _native
+from magicube._arrays import NUMPY, Library, Stored, Use, array_of
+from magicube._device import Handle, native_handle
+from magicube._device_array import DeviceArray
+from magicube._place import Place
+from magicube.errors import DeviceMismatchError
+
+
+class Call:
+    """Collects the operands of a call, the sparse one or the plan first, then the dense ones.
+
+    The first array from a library with a current stream decides on the stream, unless the handle
+    names one; what later arrays hold is ordered before the call.
+    """
+
+    def __init__(self, handle: Handle | None, place: Place | None = None, name: str = "") -> None:
+        self._handle = handle
+        self._name = name
+        self._place: Place | None = None
+        self._stream: int | None = None
+        self._lead: Library | None = None
+        native_handle(handle)  # raises for what is no handle
+        if handle is not None:
+            self._stream = handle.stream
+            self.meet(Place(handle.device, handle.ordinal), "handle")
+        if place is not None:
+            self.meet(place, name)
+
+    def meet(self, place: Place, name: str, x: Any = None) -> None:
+        """Raise unless what is called ``name`` lies where the call takes place."""
+        if self._place is None:
+            self._place, self._name = place, name
+        elif place != self._place:
+            raise DeviceMismatchError(
+                f"{self._name} {_is(self._name)} {self._place.where}, but {name} {_is(name)} "
+                f"{place.where}; a call takes place on one device: "
+                + _fix(self._name, self._place, name, place, x)
+            )
+
+    @property
+    def place(self) -> Place:
+        """The device of the call."""
+        return Place("cpu") if self._place is None else self._place
+
+    @property
+    def lead(self) -> Library:
+        """The library of the array that decides on the stream."""
+        if self._lead is not None:
+            return self._lead
+        if not self.place.on_cuda:
+            return NUMPY
+        return Library("magicube", ordinal=self.place.ordinal, own_stream=self._stream or 0)
+
+    def array(self, x: Any, argument: str, writable: bool = False) -> tuple[Stored, Library]:
+        """A view of an operand, as :func:`array_of` gives it, in the order of the call's stream."""
+        follows = self._handle is None or self._handle.stream is None
+        use = Use(
+            self._stream,
+            self._lead if follows else None,
+            self.place.ordinal,
+            lambda place: self.meet(place, argument, x),
+        )
+        view, library = array_of(x, argument, use)
+        if library.ordinal is None:
+            return view, library
+        if self._stream is None and isinstance(view, DeviceArray):
+            self._stream = view.pending_stream() or 0
+        if library.name == "magicube":
+            library = replace(library, own_stream=self._stream or 0)
+        if writable and isinstance(view, DeviceArray):
+            view._stream = self._stream or 0
+        if self._lead is None:
+            self._lead = library
+        return view, library
+
+    def native(self) -> _native.Handle:
+        """The handle to call with, on the call's stream."""
+        handle = native_handle(self._handle, self.place)
+        return handle.on_stream(self._stream or 0) if self.place.on_cuda else handle
+
+
+def _is(name: str) -> str:
+    return "is" if name == "handle" else "was made" if name == "the plan" else "lies"
+
+
+def _fix(first: str, first_place: Place, second: str, second_place: Place, x: Any) -> str:
+    """What to write instead; ``x`` is the second operand."""
+    if first == "handle":
+        return f"pass a handle of {second_place}, or none"
+    if first_place.on_cuda:
+        there = first_place.ordinal
+        torch = sys.modules.get("torch")
+        if torch is not None and isinstance(x, torch.Tensor):
+            return f"pass {second}.cuda({there})"
+        if second_place.on_cuda:
+            return f"move {second} to CUDA device {there}"
+        return f"pass magicube.to_cuda({second}, {there})"
+    if first == "the plan":
+        return f"make the plan of A.cuda({second_place.ordinal})"
+    if first == "A":
+        return f"pass A.cuda({second_place.ordinal})"
+    return f"pass magicube.to_cuda({first}, {second_place.ordinal}), or {second} in host memory"
