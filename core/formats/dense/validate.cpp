@@ -35,8 +35,9 @@ template <class Value>
          "] (batch ", batch, ") is ", value, "; ", rule);
 }
 
-// Least x >= 0 for which a * x mod m lies in [low, high], where 0 <= low <= high < m; -1 if there is
-// none or a * x would pass 64 bits. As Euclid's algorithm, it halves the numbers every other step.
+// Least x >= 0 for which a * x mod m lies in [low, high], where 0 <= low <= high < m; -1 if there
+// is none or a * x would pass 64 bits. As Euclid's algorithm, it halves the numbers every other
+// step.
 int64_t first_multiple_within(int64_t a, int64_t m, int64_t low, int64_t high) {
     if (low == 0) return 0;
     a %= m;
