@@ -122,7 +122,12 @@ std::string built_architectures() {
 }
 
 std::string build_info() {
-    return text("compiler: ", __VERSION__, "; build type: ", MAGICUBE_BUILD_TYPE,
+#if defined(__clang__)
+    constexpr const char* compiler = __VERSION__;  // begins with its name
+#else
+    constexpr const char* compiler = "GCC " __VERSION__;
+#endif
+    return text("compiler: ", compiler, "; build type: ", MAGICUBE_BUILD_TYPE,
                 "; cuda: ", cuda::runtime_version(), "; architectures: ", built_architectures());
 }
 
