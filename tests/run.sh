@@ -46,7 +46,7 @@ packaging/install_python.sh
 
 step "Python suites and examples"
 (cd bindings/python && ../../build/venv/bin/python -m mypy)
-build/venv/bin/python -m pytest -q -c bindings/python/pyproject.toml \
+build/venv/bin/python -m pytest -c bindings/python/pyproject.toml \
     bindings/python/tests tests/examples
 
 if ((!quick)); then
