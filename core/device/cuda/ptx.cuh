@@ -14,12 +14,6 @@ __device__ __forceinline__ uint32_t shared_address(const void* pointer) {
 
 // ---- shared memory -----------------------------------------------------------------------------
 
-__device__ __forceinline__ uint32_t load_shared_u32(uint32_t address) {
-    uint32_t value;
-    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(value) : "r"(address));
-    return value;
-}
-
 __device__ __forceinline__ int32_t load_shared_s16(uint32_t address) {
     int16_t value;
     asm volatile("ld.shared.s16 %0, [%1];" : "=h"(value) : "r"(address));
@@ -130,8 +124,6 @@ __device__ __forceinline__ void load_matrices_transposed(uint32_t (&r)[4], uint3
     }
 MAGICUBE_MMA_K32(mma_s8_s8, "m16n8k32.row.col.s32.s8.s8.s32", int32_t, "+r")
 MAGICUBE_MMA_K32(mma_s8_u8, "m16n8k32.row.col.s32.s8.u8.s32", int32_t, "+r")
-MAGICUBE_MMA_K32(mma_u8_s8, "m16n8k32.row.col.s32.u8.s8.s32", int32_t, "+r")
-MAGICUBE_MMA_K32(mma_u8_u8, "m16n8k32.row.col.s32.u8.u8.s32", int32_t, "+r")
 MAGICUBE_MMA_K32(mma_e4m3, "m16n8k32.row.col.f32.e4m3.e4m3.f32", float, "+f")
 MAGICUBE_MMA_K32(mma_fp16, "m16n8k16.row.col.f32.f16.f16.f32", float, "+f")
 MAGICUBE_MMA_K32(mma_bf16, "m16n8k16.row.col.f32.bf16.bf16.f32", float, "+f")

@@ -101,8 +101,6 @@ class stepper {
         return steps;
     }
 
-    int64_t conflicts() const { return conflicts_; }
-
   private:
     using queue = std::deque<int32_t>;
 
@@ -134,7 +132,6 @@ class stepper {
             const int saved = std::min(holes, classes);
             if (saved == 0 || (!urgent && saved < residues / 2)) continue;
             fill_holes(result, m, begin);
-            ++conflicts_;
         }
         return result;
     }
@@ -168,7 +165,6 @@ class stepper {
     const bundle& bundle_;
     size_t next_ = 0;
     std::array<queue, residues> waiting_;
-    int64_t conflicts_ = 0;
 };
 
 // Writes records.
@@ -239,8 +235,6 @@ class encoder {
 // The part of A of every slab of one group, with slabs of this height.
 struct group_parts {
     std::vector<std::vector<uint8_t>> parts;
-    int64_t steps = 0;
-    int64_t conflicts = 0;
     size_t largest = 0;
 };
 
@@ -264,14 +258,12 @@ group_parts pack_group(const std::vector<bundle>& bundles, const encoder& encode
                     steppers[index].advance(begin, begin + height, slab + 1 == slabs);
                 for (const auto& s : steps) encode.append(part, bundles[index], s, begin);
                 header[1] |= static_cast<uint32_t>(steps.size()) << (16 * b);
-                result.steps += static_cast<int64_t>(steps.size());
             }
             std::memcpy(part.data() + warp * 8, header, 8);
         }
         result.largest = std::max(result.largest, part.size());
         result.parts.push_back(std::move(part));
     }
-    for (const auto& s : steppers) result.conflicts += s.conflicts();
     return result;
 }
 
@@ -304,8 +296,6 @@ packed_slabs pack_slabs(const sr_bcrs_view& a, const slab_shape& shape, int64_t 
             result.groups.push_back({static_cast<uint32_t>(result.offsets.size()),
                                      static_cast<uint32_t>(height),
                                      static_cast<uint32_t>(parts.parts.size()), 0});
-            result.steps += parts.steps;
-            result.conflicts += parts.conflicts;
             for (const auto& part : parts.parts) {
                 result.offsets.push_back(static_cast<uint32_t>(result.records.size() / 16));
                 result.records.insert(result.records.end(), part.begin(), part.end());

@@ -28,8 +28,6 @@ struct packed_slabs {
     std::vector<uint8_t> records;
     std::vector<int32_t> bundle_rows;
     int64_t groups_a_matrix = 0;
-    int64_t steps = 0;      // of all bundles
-    int64_t conflicts = 0;  // steps in which two rows of one 8x8 matrix share banks
 };
 
 // `matrices` of the batch are packed one after another (1 if one serves all).

@@ -27,7 +27,6 @@ constexpr int64_t longest_sum = 65'793;
 struct instance {
     const char* operands;
     slab_shape shape;
-    bool planes;
     slab_launch launch;
 };
 
@@ -39,7 +38,6 @@ constexpr int planes_of(bool planes, int sets) {
     {#OPERANDS,                                                         \
      {BUNDLES, SETS / planes_of(PLANES, SETS), planes_of(PLANES, SETS), \
       #OPERANDS[1] == 'p' || #OPERANDS[1] == 'f'},                      \
-     PLANES,                                                            \
      launch_slab_##OPERANDS##_##BUNDLES##_##SETS},
 const instance instances[] = {MAGICUBE_SLABS(MAGICUBE_SLAB)};
 #undef MAGICUBE_SLAB
@@ -140,9 +138,7 @@ buffer_needs needs(const context& ctx, const problem& p) {
 class slab_plan final : public plan {
   public:
     slab_plan(const context& ctx, const spmm::problem& p, plan_resources resources)
-        : plan(ctx, p, std::move(resources)),
-          instance_(instance_for(ctx, p)),
-          matrices_(matrices_of(p)) {
+        : plan(ctx, p, std::move(resources)), instance_(instance_for(ctx, p)) {
         const packed_slabs packed = pack(ctx, p);
         const layout at(packed);
         char* buffer = this->resources().buffer.data();
@@ -156,7 +152,7 @@ class slab_plan final : public plan {
         arguments_.bundle_rows =
             reinterpret_cast<const int32_t*>(upload(at.bundle_rows, packed.bundle_rows));
         arguments_.group_count = static_cast<int32_t>(packed.groups_a_matrix);
-        arguments_.groups_apart = matrices_ > 1 ? packed.groups_a_matrix : 0;
+        arguments_.groups_apart = matrices_of(p) > 1 ? packed.groups_a_matrix : 0;
         synchronize(ctx);  // the arrays on the host end here
         ctas_ = magicube::cuda::multiprocessors(ctx.ordinal);
     }
@@ -185,7 +181,6 @@ class slab_plan final : public plan {
 
   private:
     const instance& instance_;
-    int64_t matrices_;
     slab_arguments arguments_{};
     int ctas_ = 0;
 };
