@@ -1,12 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // The existing elements of one row of a sparse matrix, ascending by column, in any format. This is
-// all that conversions know of their source: a cursor tells column() and position(), the index of
-// the element's value, until done().
+// all that conversions know of their source, on every device: a cursor tells column() and
+// position(), the index of the element's value, until done(). seek(column) moves it on to the first
+// element whose column is not below that.
 #pragma once
 
 #include "core/formats/sparse.hpp"
 
 namespace magicube {
+
+// The first of the ascending indices[first..last) that is not below `wanted`, or last.
+MAGICUBE_HOST_DEVICE inline int64_t first_not_below(const int32_t* indices, int64_t first,
+                                                    int64_t last, int64_t wanted) {
+    while (first < last) {
+        const int64_t middle = first + (last - first) / 2;
+        if (indices[middle] < wanted) {
+            first = middle + 1;
+        } else {
+            last = middle;
+        }
+    }
+    return first;
+}
 
 template <class View>
 class row_cursor;
@@ -15,16 +30,19 @@ template <>
 class row_cursor<csr_view> {
   public:
     row_cursor() = default;
-    row_cursor(const csr_view& matrix, int64_t batch, int64_t row)
+    MAGICUBE_HOST_DEVICE row_cursor(const csr_view& matrix, int64_t batch, int64_t row)
         : columns_(matrix.col_indices),
           values_(batch * matrix.values_stride),
           at_(matrix.offsets[row]),
           end_(matrix.offsets[row + 1]) {}
 
-    bool done() const { return at_ == end_; }
-    int64_t column() const { return columns_[at_]; }
-    int64_t position() const { return values_ + at_; }
-    void next() { ++at_; }
+    MAGICUBE_HOST_DEVICE bool done() const { return at_ == end_; }
+    MAGICUBE_HOST_DEVICE int64_t column() const { return columns_[at_]; }
+    MAGICUBE_HOST_DEVICE int64_t position() const { return values_ + at_; }
+    MAGICUBE_HOST_DEVICE void next() { ++at_; }
+    MAGICUBE_HOST_DEVICE void seek(int64_t column) {
+        at_ = first_not_below(columns_, at_, end_, column);
+    }
 
   private:
     const int32_t* columns_ = nullptr;
@@ -37,7 +55,7 @@ template <>
 class row_cursor<bsr_view> {
   public:
     row_cursor() = default;
-    row_cursor(const bsr_view& matrix, int64_t batch, int64_t row)
+    MAGICUBE_HOST_DEVICE row_cursor(const bsr_view& matrix, int64_t batch, int64_t row)
         : columns_(matrix.block_col_indices),
           cols_(matrix.cols),
           block_cols_(matrix.block_cols),
@@ -47,15 +65,22 @@ class row_cursor<bsr_view> {
           row_start_(batch * matrix.values_stride + at_ * block_size_ +
                      row % matrix.block_rows * block_cols_) {}
 
-    bool done() const { return at_ == end_; }
-    int64_t column() const { return columns_[at_] * block_cols_ + within_; }
-    int64_t position() const { return row_start_ + within_; }
-    void next() {
+    MAGICUBE_HOST_DEVICE bool done() const { return at_ == end_; }
+    MAGICUBE_HOST_DEVICE int64_t column() const { return columns_[at_] * block_cols_ + within_; }
+    MAGICUBE_HOST_DEVICE int64_t position() const { return row_start_ + within_; }
+    MAGICUBE_HOST_DEVICE void next() {
         ++within_;
         if (within_ < block_cols_ && column() < cols_) return;
         within_ = 0;
         row_start_ += block_size_;
         ++at_;
+    }
+    MAGICUBE_HOST_DEVICE void seek(int64_t column) {
+        const int64_t block = column / block_cols_;
+        const int64_t at = first_not_below(columns_, at_, end_, block);
+        row_start_ += (at - at_) * block_size_;
+        at_ = at;
+        within_ = at != end_ && columns_[at] == block ? column - block * block_cols_ : 0;
     }
 
   private:
@@ -73,7 +98,7 @@ template <>
 class row_cursor<sr_bcrs_view> {
   public:
     row_cursor() = default;
-    row_cursor(const sr_bcrs_view& matrix, int64_t batch, int64_t row)
+    MAGICUBE_HOST_DEVICE row_cursor(const sr_bcrs_view& matrix, int64_t batch, int64_t row)
         : columns_(matrix.col_indices),
           stride_(matrix.stride),
           chunk_jump_(int64_t{matrix.stride} * (matrix.vector_length - 1)) {
@@ -90,16 +115,24 @@ class row_cursor<sr_bcrs_view> {
         }
     }
 
-    bool done() const { return at_ == end_; }
-    int64_t column() const { return columns_[at_]; }
-    int64_t position() const { return position_; }
-    void next() {
+    MAGICUBE_HOST_DEVICE bool done() const { return at_ == end_; }
+    MAGICUBE_HOST_DEVICE int64_t column() const { return columns_[at_]; }
+    MAGICUBE_HOST_DEVICE int64_t position() const { return position_; }
+    MAGICUBE_HOST_DEVICE void next() {
         step();
+        if (mask_) skip_absent();
+    }
+    MAGICUBE_HOST_DEVICE void seek(int64_t column) {
+        const int64_t steps = first_not_below(columns_, at_, end_, column) - at_;
+        const int64_t in_chunk = in_chunk_ + steps;
+        at_ += steps;
+        position_ += steps + in_chunk / stride_ * chunk_jump_;
+        in_chunk_ = static_cast<int32_t>(in_chunk % stride_);
         if (mask_) skip_absent();
     }
 
   private:
-    void step() {
+    MAGICUBE_HOST_DEVICE void step() {
         ++at_;
         ++position_;
         if (++in_chunk_ == stride_) {
@@ -107,7 +140,7 @@ class row_cursor<sr_bcrs_view> {
             position_ += chunk_jump_;
         }
     }
-    void skip_absent() {
+    MAGICUBE_HOST_DEVICE void skip_absent() {
         while (at_ != end_ && !(mask_[at_ * mask_bytes_] & bit_)) step();
     }
 
@@ -122,5 +155,14 @@ class row_cursor<sr_bcrs_view> {
     int64_t end_ = 0;
     int64_t position_ = 0;
 };
+
+// Where element (row, column) of a matrix has its value; -1 if it does not exist.
+template <class View>
+MAGICUBE_HOST_DEVICE int64_t position_in(const View& matrix, int64_t batch, int64_t row,
+                                         int64_t column) {
+    row_cursor<View> at(matrix, batch, row);
+    at.seek(column);
+    return at.done() || at.column() != column ? -1 : at.position();
+}
 
 }  // namespace magicube

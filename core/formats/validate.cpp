@@ -5,6 +5,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "core/formats/cuda/validate.hpp"
 #include "core/formats/row_cursor.hpp"
 
 namespace magicube {
@@ -76,10 +77,12 @@ void validate_sizes(const sparse_view& matrix) {
 }
 
 void validate_pattern(const context& ctx, const sparse_view& matrix, const char* argument) {
+    if (!ctx.on_cpu()) return cuda::validate_copy(ctx, matrix, false, argument);
     std::visit([&](const auto& view) { validate_pattern(ctx, view, argument); }, matrix);
 }
 
 void validate_values(const context& ctx, const sparse_view& matrix, const char* argument) {
+    if (!ctx.on_cpu()) return cuda::validate_copy(ctx, matrix, true, argument);
     const sparse_common& common = common_of(matrix);
     if (!common.values) return;
     if (common.type == dtype::int12) {

@@ -5,11 +5,12 @@
 #include <array>
 #include <cmath>
 #include <functional>
-#include <limits>
 
 #include "core/common/pointers.hpp"
 #include "core/formats/sparse.hpp"
 #include "core/formats/validate.hpp"
+#include "core/prune/cuda/prune.hpp"
+#include "core/prune/ranking.hpp"
 #include "core/types/overlap.hpp"
 #include "core/types/runs.hpp"
 
@@ -18,7 +19,6 @@ namespace {
 
 constexpr size_t workspace_alignment = 16;
 constexpr int64_t tile_cols = 64;
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // One matrix of the batch, cut into vectors; vector (block_row, col) is number
 // block_row * cols + col.
@@ -57,10 +57,6 @@ void for_each_patch(const context& ctx, const dense_view& matrix, const OnBand& 
 // sums[c] += term of element (row, first_col + c), row after row of a vector.
 using sums_of_band = std::array<std::array<double, tile_cols>, band_rows>;
 
-void add_term(double& sum, double x, prune_norm norm) {
-    sum += norm == prune_norm::l2 ? x * x : std::fabs(x);
-}
-
 void sum_patch(const vectors& v, const patch& p, prune_norm norm, sums_of_band& sums) {
     const dense_view& m = v.weight;
     for (int64_t j = 0; j < ceil_div(p.rows, v.length); ++j) {
@@ -93,23 +89,11 @@ void compute_norms(const context& ctx, const vectors& v, prune_norm norm, double
         for (int64_t j = 0; j < ceil_div(p.rows, v.length); ++j) {
             double* out = norms + (p.first_row / v.length + j) * v.weight.cols + p.first_col;
             for (int64_t c = 0; c < p.cols; ++c) {
-                const double sum = sums[static_cast<size_t>(j)][static_cast<size_t>(c)];
-                out[c] = sum == sum ? sum : infinity;  // NaN, in unchecked input, cannot be ranked
+                out[c] = rankable(sums[static_cast<size_t>(j)][static_cast<size_t>(c)]);
             }
         }
     });
 }
-
-// Which of a scope's vectors are kept: those above the threshold, and those at it up to number
-// last_tie.
-struct selection {
-    double threshold = infinity;
-    int64_t last_tie = -1;
-
-    bool keeps(double norm, int64_t i) const {
-        return norm > threshold || (norm == threshold && i <= last_tie);
-    }
-};
 
 // Keeps exactly `keep` of `count` vectors; scratch holds `count` doubles.
 selection select(const double* norms, int64_t count, int64_t keep, double* scratch) {
@@ -192,7 +176,7 @@ int64_t target(const prune_params& params, int64_t count) {
 
 }  // namespace
 
-size_t prune_workspace(const dense_view& weight, const prune_params& params) {
+size_t prune_workspace(const context& ctx, const dense_view& weight, const prune_params& params) {
     require_value(is_vector_length(params.vector_length), "params->vector_length is ",
                   params.vector_length, "; it must be 1, 2, 4, 8, 16, 32 or 64");
     require_value(params.keep >= -1, "params->keep is ", params.keep,
@@ -205,6 +189,7 @@ size_t prune_workspace(const dense_view& weight, const prune_params& params) {
     require_value(params.keep <= count, "params->keep is ", params.keep, "; a scope has ", count,
                   " vectors");
     if (weight.empty()) return 0;
+    if (!ctx.on_cpu()) return cuda::prune_workspace(weight, params);
     const int64_t vectors = ceil_div(weight.rows, params.vector_length);
     return static_cast<size_t>(
         checked_mul(checked_mul(vectors, weight.cols, "scratch"), 2 * sizeof(double), "scratch"));
@@ -212,16 +197,16 @@ size_t prune_workspace(const dense_view& weight, const prune_params& params) {
 
 void prune(const context& ctx, const dense_view& weight, const prune_params& params,
            const dense_view& mask, void* workspace, size_t workspace_size) {
-    require_cpu(ctx, "Prune");
     require_value(mask.type == dtype::uint8, "mask is of type ", name_of(mask.type),
                   "; it must be uint8");
     require_same_shape(shape_of(mask), "mask", shape_of(weight), "weight");
-    require_workspace(workspace, workspace_size, prune_workspace(weight, params),
+    require_workspace(workspace, workspace_size, prune_workspace(ctx, weight, params),
                       workspace_alignment);
     check_no_overlap(mask, "mask", weight, "weight");
     if (ctx.validates()) require_finite(ctx, weight, "weight");
     if (weight.empty()) return;
     const int64_t keep = target(params, vectors_in_scope(weight, params));
+    if (!ctx.on_cpu()) return cuda::prune(ctx, weight, params, keep, mask, workspace);
     for (int64_t batch = 0; batch < weight.batch_count; ++batch) {
         const vectors v{weight, batch, params.vector_length};
         auto* norms = static_cast<double*>(workspace);

@@ -22,10 +22,10 @@ struct prune_params {
 };
 
 // Checks params, and returns the bytes of scratch that prune needs.
-size_t prune_workspace(const dense_view& weight, const prune_params& params);
+size_t prune_workspace(const context& ctx, const dense_view& weight, const prune_params& params);
 
 // mask = 1 in the elements of kept vectors, else 0. Arguments are those of prune_workspace; the
-// rest is checked here. CPU.
+// rest is checked here.
 void prune(const context& ctx, const dense_view& weight, const prune_params& params,
            const dense_view& mask, void* workspace, size_t workspace_size);
 

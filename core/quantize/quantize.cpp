@@ -4,6 +4,7 @@
 #include "core/common/pointers.hpp"
 #include "core/formats/validate.hpp"
 #include "core/quantize/cuda/dequantize.hpp"
+#include "core/quantize/cuda/quantize.hpp"
 #include "core/quantize/rounding.hpp"
 #include "core/quantize/tiles.hpp"
 #include "core/types/overlap.hpp"
@@ -58,7 +59,7 @@ void check_given_scales(const context& ctx, const quantize_params& params, const
 
 }  // namespace
 
-size_t quantize_workspace(const dense_view& real, const quantize_params& params,
+size_t quantize_workspace(const context& ctx, const dense_view& real, const quantize_params& params,
                           const dense_view& quantized) {
     check_real(real);
     require(quantized.type == dtype::int4 || quantized.type == dtype::int8 ||
@@ -73,19 +74,23 @@ size_t quantize_workspace(const dense_view& real, const quantize_params& params,
     }
     if (params.how != calibration::percentile && params.how != calibration::mse) return 0;
     if (real.empty()) return 0;
+    if (!ctx.on_cpu()) return cuda::quantize_workspace(real, params);
     return static_cast<size_t>(
         checked_mul(checked_mul(real.rows, real.cols, "scratch"), sizeof(float), "scratch"));
 }
 
 void quantize(const context& ctx, const dense_view& real, const quantize_params& params,
               const dense_view& quantized, float* scales, void* workspace, size_t workspace_size) {
-    require_cpu(ctx, "Quantize");
-    require_workspace(workspace, workspace_size, quantize_workspace(real, params, quantized),
+    require_workspace(workspace, workspace_size, quantize_workspace(ctx, real, params, quantized),
                       workspace_alignment);
     check_scale_array(params, real, scales);
     check_no_overlap(quantized, "quantized", real, "real");
     if (ctx.validates()) require_finite(ctx, real, "real");
     const int64_t stride = stride_of(params, real);
+    if (!ctx.on_cpu()) {
+        cuda::quantize(ctx, real, params, quantized, scales, stride, workspace);
+        return;
+    }
     if (params.how == calibration::given) {
         check_given_scales(ctx, params, real, scales, scale_rule::positive);
     } else if (groups_of(params, real) > 0) {

@@ -19,14 +19,14 @@ struct quantize_params {
 };
 
 // Checks types, shapes and params, and returns the bytes of scratch that quantize needs.
-size_t quantize_workspace(const dense_view& real, const quantize_params& params,
+size_t quantize_workspace(const context& ctx, const dense_view& real, const quantize_params& params,
                           const dense_view& quantized);
 
-// Arguments are those of quantize_workspace; the rest is checked here. CPU.
+// Arguments are those of quantize_workspace; the rest is checked here.
 void quantize(const context& ctx, const dense_view& real, const quantize_params& params,
               const dense_view& quantized, float* scales, void* workspace, size_t workspace_size);
 
-// real = scale * integer. Of params, `per` and scale_batch_stride count. CPU and CUDA.
+// real = scale * integer. Of params, `per` and scale_batch_stride count.
 void dequantize(const context& ctx, const dense_view& quantized, const quantize_params& params,
                 const float* scales, const dense_view& real);
 

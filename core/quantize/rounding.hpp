@@ -16,8 +16,8 @@ struct quantizer {
           highest(static_cast<float>(range_of(type).highest)) {}
 
     // real / scale rounded to nearest even, saturated.
-    float operator()(float real, float scale) const {
-        return static_cast<float>(round_saturate(real / scale, lowest, highest));
+    MAGICUBE_HOST_DEVICE float operator()(float real, float scale) const {
+        return static_cast<float>(round_saturate(div_rn(real, scale), lowest, highest));
     }
 };
 

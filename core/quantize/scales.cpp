@@ -3,28 +3,16 @@
 
 #include <array>
 #include <cmath>
-#include <limits>
 #include <mutex>
 
 #include "core/common/checked.hpp"
-#include "core/quantize/rounding.hpp"
+#include "core/quantize/scale_rules.hpp"
 #include "core/quantize/tiles.hpp"
 
 namespace magicube {
 namespace {
 
-constexpr float smallest_scale = 0x1p-126f;
-constexpr int candidates = 100;
-
-// The quotient in double, rounded to float once more, is the correctly rounded one.
-float scale_for(double magnitude, dtype target) {
-    const auto highest = static_cast<double>(range_of(target).highest);
-    return std::max(static_cast<float>(magnitude / highest), smallest_scale);
-}
-
-float scale_for_absmax(float absmax, dtype target) {
-    return absmax == 0 ? 1.0f : scale_for(absmax, target);
-}
+constexpr int candidates = scale_candidates;
 
 // maxima[i] = the larger of itself and |number i| of a run; NaN is passed over.
 class run_maxima {
@@ -113,8 +101,7 @@ void gather_groups(const context& ctx, const dense_view& real, int64_t batch, gr
 
 float percentile_scale(float* magnitudes, int64_t count, double percentile, dtype target) {
     if (count == 0) return 1.0f;
-    const double rank = std::ceil(percentile / 100 * static_cast<double>(count));
-    const auto k = static_cast<int64_t>(std::min(std::max(rank, 1.0), static_cast<double>(count)));
+    const int64_t k = percentile_rank(percentile, count);
     std::nth_element(magnitudes, magnitudes + k - 1, magnitudes + count);
     if (*std::max_element(magnitudes + k - 1, magnitudes + count) == 0) return 1.0f;
     return scale_for(magnitudes[k - 1], target);
@@ -126,7 +113,7 @@ double squared_error(const float* numbers, int64_t count, float scale, const qua
     constexpr int64_t lanes = 8;
     std::array<double, lanes> sums{};
     const auto add = [&](int64_t i, int64_t lane) {
-        const double error = double{numbers[i]} - double{scale} * quantize(numbers[i], scale);
+        const double error = error_of(numbers[i], scale, quantize);
         sums[static_cast<size_t>(lane)] += error * error;
     };
     int64_t i = 0;
@@ -137,11 +124,6 @@ double squared_error(const float* numbers, int64_t count, float scale, const qua
     double sum = 0;
     for (const double partial : sums) sum += partial;
     return sum;
-}
-
-// Candidate i, counted from the largest.
-float candidate_scale(float absmax, int i, dtype target) {
-    return scale_for(static_cast<double>(absmax) * (candidates - i) / candidates, target);
 }
 
 float best_candidate(const std::array<double, candidates>& errors, float absmax, dtype target) {
@@ -185,19 +167,18 @@ void search_scales(const context& ctx, const float* numbers, int64_t groups, int
 
 }  // namespace
 
+int64_t percentile_rank(double percentile, int64_t count) {
+    const double rank = std::ceil(percentile / 100 * static_cast<double>(count));
+    return static_cast<int64_t>(std::min(std::max(rank, 1.0), static_cast<double>(count)));
+}
+
 void find_scales(const context& ctx, const dense_view& real, int64_t batch, granularity per,
                  calibration how, double percentile, dtype target, float* scales, float* scratch) {
     const int64_t groups = group_count(per, real.rows, real.cols);
     const int64_t per_group = real.rows * real.cols / groups;
     if (how == calibration::percentile) {
         gather_groups(ctx, real, batch, per, scratch, [](float* x, const float*, int64_t count) {
-            // NaN, which only unchecked input holds, has no place in an ordering.
-            for (int64_t i = 0; i < count; ++i) {
-                const float magnitude = std::fabs(x[i]);
-                x[i] = magnitude < std::numeric_limits<float>::infinity()
-                           ? magnitude
-                           : std::numeric_limits<float>::infinity();
-            }
+            for (int64_t i = 0; i < count; ++i) x[i] = rankable_magnitude(x[i]);
         });
         ctx.parallel(groups, 1, [&](int64_t begin, int64_t end) {
             for (int64_t g = begin; g < end; ++g) {

@@ -5,7 +5,8 @@
  * To a sparse format in three steps: ..._bufferSize tells the scratch, ..._count writes the offsets
  * and how many slots (or nonzeros, or blocks) there are, the caller allocates, ..._fill writes the
  * rest. _count reads that number back, so it synchronises the handle's stream; _fill does not. Both
- * need the same source.
+ * need the same source: on the CPU _fill refuses another with INVALID_VALUE; on CUDA, where it
+ * cannot tell, its result is of no use then, but nothing outside the arrays is written.
  *
  * Which elements exist: from dense, those of a vector, one of whose scalars is not zero (the vector
  * is stored whole); from CSR, BSR or a mask, every stored or marked entry, zero or not, and the
@@ -139,9 +140,9 @@ magicubeStatus_t magicubeSrBcrsToBsr_fill(magicubeHandle_t handle, magicubeConst
                                           magicubeDataType_t value_type) MAGICUBE_NOEXCEPT;
 
 /*
- * Checks a sparse matrix wholly, whatever the handle's validation level (CPU handle): offsets,
- * ascending columns in range, padding. INVALID_VALUE with the place and the rule if it is
- * malformed.
+ * Checks a sparse matrix wholly, whatever the handle's validation level: offsets, ascending
+ * columns in range, padding. INVALID_VALUE with the place and the rule if it is malformed. On CUDA
+ * a copy in host memory is checked.
  */
 MAGICUBE_API
 magicubeStatus_t magicubeSpMatValidate(magicubeHandle_t handle,

@@ -38,8 +38,9 @@ magicubeStatus_t magicubePrune_bufferSize(magicubeHandle_t handle, magicubeConst
 /*
  * Writes the keep-mask of weight: a uint8 matrix of the same shape and batch with 1 in every
  * element of a kept vector and 0 elsewhere. Each matrix of a batch is pruned for itself. weight is
- * of any type; INVALID_VALUE if a weight is NaN or infinite (full validation), or if mask shares
- * memory with weight.
+ * of any type; INVALID_VALUE if a weight is NaN or infinite (full validation on the CPU; else such
+ * a vector counts as infinitely long), or if mask shares memory with weight. On CUDA in the order
+ * of the handle's stream.
  */
 MAGICUBE_API
 magicubeStatus_t magicubePrune(magicubeHandle_t handle, magicubeConstDnMatDescr_t weight,

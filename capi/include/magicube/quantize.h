@@ -44,7 +44,8 @@ magicubeStatus_t magicubeQuantize_bufferSize(magicubeHandle_t handle,
  * The two orders may differ: a ROW matrix of tokens x features written as COL is quantised and
  * transposed in memory in one pass. scales is written, or read for GIVEN. A group whose largest |x|
  * is 0 gets scale 1; no scale is below 2^-126. INVALID_VALUE if a real is NaN or infinite, or a
- * given scale is not finite and positive (full validation). The two matrices share no memory.
+ * given scale is not finite and positive (full validation on the CPU). The two matrices share no
+ * memory. Stream-ordered on CUDA.
  */
 MAGICUBE_API
 magicubeStatus_t magicubeQuantize(magicubeHandle_t handle, magicubeConstDnMatDescr_t real,
@@ -54,8 +55,7 @@ magicubeStatus_t magicubeQuantize(magicubeHandle_t handle, magicubeConstDnMatDes
 
 /*
  * quantized (int4, int8, uint8, int12, int16 or int32) -> real (fp32, fp16 or bf16) = scale *
- * integer in fp32, rounded once. Of params only granularity and scale_batch_stride are read. On
- * CUDA too.
+ * integer in fp32, rounded once. Of params only granularity and scale_batch_stride are read.
  */
 MAGICUBE_API
 magicubeStatus_t magicubeDequantize(magicubeHandle_t handle, magicubeConstDnMatDescr_t quantized,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/common/pointers.hpp"
+#include "core/formats/bsr/cuda/convert.hpp"
 #include "core/formats/element_moves.hpp"
 #include "core/formats/offsets.hpp"
 #include "core/formats/row_cursor.hpp"
@@ -80,7 +81,8 @@ int64_t check_block_rows(const sr_bcrs_view& source, const bsr_target& target) {
 int64_t count_bsr(const context& ctx, const sr_bcrs_view& source, const bsr_target& target) {
     check_single_source(source, target.type, nullptr);
     const int64_t block_rows = check_block_rows(source, target);
-    if (ctx.validates()) validate_pattern(ctx, source, "source");
+    if (ctx.level == validation::full) validate_pattern(ctx, sparse_view(source), "source");
+    if (!ctx.on_cpu()) return cuda::count_bsr(ctx, source, target);
     ctx.parallel(block_rows, 8, [&](int64_t begin, int64_t end) {
         block_row_walk walk(source, target);
         for (int64_t i = begin; i < end; ++i) {
@@ -97,6 +99,7 @@ int64_t count_bsr(const context& ctx, const sr_bcrs_view& source, const bsr_targ
 void fill_bsr(const context& ctx, const sr_bcrs_view& source, const bsr_target& target) {
     check_single_source(source, target.type, target.values);
     const int64_t block_rows = check_block_rows(source, target);
+    if (!ctx.on_cpu()) return cuda::fill_bsr(ctx, source, target);
     if (ctx.validates()) {
         validate_pattern(ctx, source, "source");
         if (target.values) validate_values(ctx, source, "source");

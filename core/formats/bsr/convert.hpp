@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversion of SR-BCRS to BSR on the CPU.
+// Conversion of SR-BCRS to BSR.
 #pragma once
 
 #include "core/device/context.hpp"
@@ -22,7 +22,7 @@ struct bsr_target {
 int64_t count_bsr(const context& ctx, const sr_bcrs_view& source, const bsr_target& target);
 
 // Writes the other arrays. The offsets are as count left them for this source; anything else is
-// INVALID_VALUE.
+// INVALID_VALUE on the CPU; on CUDA fill does not wait for the stream, so that it cannot tell.
 void fill_bsr(const context& ctx, const sr_bcrs_view& source, const bsr_target& target);
 
 }  // namespace magicube

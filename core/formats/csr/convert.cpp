@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "core/common/pointers.hpp"
+#include "core/formats/csr/cuda/convert.hpp"
 #include "core/formats/element_moves.hpp"
 #include "core/formats/offsets.hpp"
 #include "core/formats/row_cursor.hpp"
@@ -16,7 +17,8 @@ using cursor = row_cursor<sr_bcrs_view>;
 int64_t count_csr(const context& ctx, const sr_bcrs_view& source, const csr_target& target) {
     check_single_source(source, target.type, nullptr);
     require_array(target.offsets, source.rows + 1, index_bytes(target.offset_type), "offsets");
-    if (ctx.validates()) validate_pattern(ctx, source, "source");
+    if (ctx.level == validation::full) validate_pattern(ctx, sparse_view(source), "source");
+    if (!ctx.on_cpu()) return cuda::count_csr(ctx, source, target);
     ctx.parallel(source.rows, 64, [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row) {
             int64_t length = 0;
@@ -31,6 +33,11 @@ int64_t count_csr(const context& ctx, const sr_bcrs_view& source, const csr_targ
 void fill_csr(const context& ctx, const sr_bcrs_view& source, const csr_target& target) {
     check_single_source(source, target.type, target.values);
     require_array(target.offsets, source.rows + 1, index_bytes(target.offset_type), "offsets");
+    if (!ctx.on_cpu()) {
+        require_aligned(target.col_indices, 4, "col_indices");
+        require_aligned(target.values, element_alignment(target.type), "values");
+        return cuda::fill_csr(ctx, source, target);
+    }
     if (ctx.validates()) {
         validate_pattern(ctx, source, "source");
         if (target.values) validate_values(ctx, source, "source");

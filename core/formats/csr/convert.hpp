@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversion of SR-BCRS to CSR on the CPU.
+// Conversion of SR-BCRS to CSR.
 #pragma once
 
 #include "core/device/context.hpp"
@@ -20,7 +20,7 @@ struct csr_target {
 int64_t count_csr(const context& ctx, const sr_bcrs_view& source, const csr_target& target);
 
 // Writes the other arrays. The offsets are as count left them for this source; anything else is
-// INVALID_VALUE.
+// INVALID_VALUE on the CPU; on CUDA fill does not wait for the stream, so that it cannot tell.
 void fill_csr(const context& ctx, const sr_bcrs_view& source, const csr_target& target);
 
 }  // namespace magicube

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/formats/dense/cuda/convert.hpp"
 #include "core/formats/element_moves.hpp"
 #include "core/formats/row_cursor.hpp"
 #include "core/formats/validate.hpp"
@@ -110,11 +111,10 @@ void sparse_to_dense(const context& ctx, const sparse_view& source, const dense_
     check_move(common.type, "source", dense.type, "dense's type");
     require_value(has_values(source),
                   "source has null values (a pattern alone); magicubeSparseToMask takes such");
-    if (ctx.validates()) {
-        validate_pattern(ctx, source, "source");
-        validate_values(ctx, source, "source");
-    }
+    if (ctx.level == validation::full) validate_pattern(ctx, source, "source");
+    if (ctx.validates()) validate_values(ctx, source, "source");
     check_apart(dense, "dense", source);
+    if (!ctx.on_cpu()) return cuda::sparse_to_dense(ctx, source, dense);
     scatter(ctx, source, dense, select_mover(common.type, dense.type), common.values,
             [](const auto& at) { return at.position(); });
 }
@@ -123,8 +123,9 @@ void sparse_to_mask(const context& ctx, const sparse_view& source, const dense_v
     require_value(mask.type == dtype::uint8, "mask is of type ", name_of(mask.type),
                   "; it must be uint8");
     require_same_shape(shape_of(mask), "mask", shape_of(common_of(source)), "source");
-    if (ctx.validates()) validate_pattern(ctx, source, "source");
+    if (ctx.level == validation::full) validate_pattern(ctx, source, "source");
     check_apart(mask, "mask", source);
+    if (!ctx.on_cpu()) return cuda::sparse_to_mask(ctx, source, mask);
     constexpr uint8_t one = 1;
     scatter(ctx, source, mask, select_mover(dtype::uint8, dtype::uint8), &one,
             [](const auto&) { return int64_t{0}; });

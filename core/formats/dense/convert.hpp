@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversions to dense matrices on the CPU. The result must not share memory with the source.
+// Conversions to dense matrices. The result must not share memory with the source.
 #pragma once
 
 #include "core/device/context.hpp"

@@ -7,7 +7,7 @@
 namespace magicube {
 namespace {
 
-// Reads an element's bits; a float is zero if all but its sign bit are.
+// Reads an element's bits.
 template <class Bits>
 struct bits_reader {
     const uint8_t* bytes;
@@ -47,28 +47,23 @@ void mark(const Reader& reader, const dense_view& matrix, int64_t start, int64_t
     }
 }
 
-template <class Bits>
-Bits magnitude_bits(dtype type) {
-    const auto all = static_cast<Bits>(~Bits{0});
-    return is_floating(type) ? static_cast<Bits>(all >> 1) : all;
-}
-
 }  // namespace
 
 void mark_nonzero(const dense_view& matrix, int64_t batch, int64_t first_row, int64_t rows,
                   int64_t first_col, int64_t cols, uint64_t* marks) {
     const auto* bytes = static_cast<const uint8_t*>(matrix.values);
     const int64_t start = matrix.index(batch, first_row, first_col);
+    const uint32_t mask = nonzero_bits(matrix.type);
     const auto run = [&](const auto& reader) { mark(reader, matrix, start, rows, cols, marks); };
     switch (storage_bits(matrix.type)) {
         case 4:
             return run(nibble_reader{bytes});
         case 8:
-            return run(bits_reader<uint8_t>{bytes, magnitude_bits<uint8_t>(matrix.type)});
+            return run(bits_reader<uint8_t>{bytes, static_cast<uint8_t>(mask)});
         case 16:
-            return run(bits_reader<uint16_t>{bytes, magnitude_bits<uint16_t>(matrix.type)});
+            return run(bits_reader<uint16_t>{bytes, static_cast<uint16_t>(mask)});
         default:
-            return run(bits_reader<uint32_t>{bytes, magnitude_bits<uint32_t>(matrix.type)});
+            return run(bits_reader<uint32_t>{bytes, static_cast<uint32_t>(mask)});
     }
 }
 

@@ -6,6 +6,7 @@
 #include "core/common/pointers.hpp"
 #include "core/formats/element_moves.hpp"
 #include "core/formats/index_checks.hpp"
+#include "core/formats/sr_bcrs/cuda/convert.hpp"
 #include "core/formats/sr_bcrs/layout.hpp"
 #include "core/formats/sr_bcrs/vectors.hpp"
 #include "core/formats/validate.hpp"
@@ -216,11 +217,13 @@ void check_source(const sparse_view& source, const sr_bcrs_target& target, conve
 
 int64_t count_sr_bcrs(const context& ctx, const dense_source& source,
                       const sr_bcrs_target& target) {
+    if (!ctx.on_cpu()) return cuda::count_sr_bcrs(ctx, source, target);
     return count(ctx, dense_vectors(source, target.vector_length), target);
 }
 
 int64_t count_sr_bcrs(const context& ctx, const sparse_view& source, const sr_bcrs_target& target) {
-    if (ctx.validates()) validate_pattern(ctx, source, "source");
+    if (ctx.level == validation::full) validate_pattern(ctx, source, "source");
+    if (!ctx.on_cpu()) return cuda::count_sr_bcrs(ctx, source, target);
     return std::visit(
         [&](const auto& view) {
             return count(ctx, sparse_vectors(view, target.vector_length), target);
@@ -229,11 +232,13 @@ int64_t count_sr_bcrs(const context& ctx, const sparse_view& source, const sr_bc
 }
 
 void fill_sr_bcrs(const context& ctx, const dense_source& source, const sr_bcrs_target& target) {
+    if (!ctx.on_cpu()) return cuda::fill_sr_bcrs(ctx, source, target);
     if (ctx.validates() && target.values) validate_values(ctx, source.values, "dense");
     fill(ctx, dense_vectors(source, target.vector_length), target);
 }
 
 void fill_sr_bcrs(const context& ctx, const sparse_view& source, const sr_bcrs_target& target) {
+    if (!ctx.on_cpu()) return cuda::fill_sr_bcrs(ctx, source, target);
     if (ctx.validates()) {
         validate_pattern(ctx, source, "source");
         if (target.values) validate_values(ctx, source, "source");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversions to SR-BCRS on the CPU.
+// Conversions to SR-BCRS.
 #pragma once
 
 #include "core/device/context.hpp"
@@ -41,7 +41,8 @@ int64_t count_sr_bcrs(const context& ctx, const dense_source& source, const sr_b
 int64_t count_sr_bcrs(const context& ctx, const sparse_view& source, const sr_bcrs_target& target);
 
 // Writes the other arrays. row_begin, row_end and slots are as count left them for this source;
-// anything else is INVALID_VALUE, and nothing outside the arrays is written.
+// nothing outside the arrays is written for anything else, which is INVALID_VALUE on the CPU. On
+// CUDA fill does not wait for the stream, so that it cannot tell.
 void fill_sr_bcrs(const context& ctx, const dense_source& source, const sr_bcrs_target& target);
 void fill_sr_bcrs(const context& ctx, const sparse_view& source, const sr_bcrs_target& target);
 

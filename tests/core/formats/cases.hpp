@@ -8,6 +8,8 @@
 
 #include "core/formats/sr_bcrs/convert.hpp"
 #include "core/formats/validate.hpp"
+#include "core/ops/views.hpp"
+#include "support/contexts.hpp"
 #include "support/element_grid.hpp"
 #include "support/guarded.hpp"
 
@@ -51,6 +53,26 @@ inline magicube::bsr_view bsr_view_of(const csr_arrays& arrays, const element_gr
     return view;
 }
 
+// The same for a context's device.
+inline magicube::csr_view csr_view_on(mirror& device, csr_arrays& arrays,
+                                      const element_grid& grid) {
+    magicube::csr_view view = csr_view_of(arrays, grid);
+    view.offsets.data = device.put(arrays.offsets.data(), arrays.offsets.size() * sizeof(int64_t));
+    view.col_indices = device.put(arrays.columns.data(), arrays.columns.size() * sizeof(int32_t));
+    view.values = put_array(device, arrays.values);
+    return view;
+}
+
+inline magicube::bsr_view bsr_view_on(mirror& device, csr_arrays& arrays, const element_grid& grid,
+                                      int64_t block_rows, int64_t block_cols) {
+    magicube::bsr_view view = bsr_view_of(arrays, grid, block_rows, block_cols);
+    const magicube::csr_view moved = csr_view_on(device, arrays, grid);
+    view.offsets = moved.offsets;
+    view.block_col_indices = moved.col_indices;
+    view.values = moved.values;
+    return view;
+}
+
 inline magicube::sr_bcrs_view sr_bcrs_view_of(const sr_bcrs_arrays& arrays,
                                               const element_grid& grid, int64_t v, int64_t s) {
     magicube::sr_bcrs_view view;
@@ -70,50 +92,91 @@ inline magicube::sr_bcrs_view sr_bcrs_view_of(const sr_bcrs_arrays& arrays,
     return view;
 }
 
-// Converts into guarded, poisoned arrays and compares every byte with those written from the grid.
-// Offsets are of 32 bits where v is even, of 64 where it is odd.
-template <class Source>
-void check_conversion(const Source& source, const element_grid& grid, kind type, int64_t v,
+// Offsets in guard zones, of 32 or 64 bits.
+class guarded_offsets {
+  public:
+    guarded_offsets(int64_t count, bool narrow)
+        : narrow_(narrow), narrow_items_(count), wide_items_(count) {}
+
+    magicube::index_type type() const {
+        return narrow_ ? magicube::index_type::int32 : magicube::index_type::int64;
+    }
+    void* put(mirror& device) {
+        return narrow_ ? static_cast<void*>(put_guarded(device, narrow_items_))
+                       : put_guarded(device, wide_items_);
+    }
+    void fetch(mirror& device) {
+        fetch_guarded(device, narrow_items_);
+        fetch_guarded(device, wide_items_);
+    }
+    std::vector<int64_t> items() const {
+        if (!narrow_) return wide_items_.items();
+        const auto narrow = narrow_items_.items();
+        return {narrow.begin(), narrow.end()};
+    }
+    bool intact() const { return narrow_items_.intact() && wide_items_.intact(); }
+
+  private:
+    bool narrow_;
+    guarded_array<int32_t> narrow_items_;
+    guarded_array<int64_t> wide_items_;
+};
+
+// Converts on one device, into guarded, poisoned arrays, and compares every byte with those written
+// from the grid. Offsets are of 32 bits where v is even, of 64 where it is odd.
+template <class MakeSource>
+void check_conversion_on(const magicube::context& ctx, const MakeSource& make_source,
+                         const sr_bcrs_arrays& wanted, kind type, int64_t v, int64_t s) {
+    CAPTURE(name_of(ctx.device));
+    mirror device(ctx);
+    const auto source = make_source(device);
+    const auto entries = static_cast<int64_t>(wanted.begin.size());
+    guarded_offsets begin(entries, v % 2 == 0), end(entries, v % 2 == 0);
+    magicube::sr_bcrs_target target;
+    target.vector_length = static_cast<int32_t>(v);
+    target.stride = static_cast<int32_t>(s);
+    target.type = dtype_of(type);
+    target.offset_type = begin.type();
+    target.row_begin = begin.put(device);
+    target.row_end = end.put(device);
+
+    check_source(source, target, magicube::conversion_step::count);
+    target.slots = count_sr_bcrs(ctx, source, target);
+    REQUIRE(target.slots == wanted.slots());
+    begin.fetch(device);
+    end.fetch(device);
+    REQUIRE(begin.items() == wanted.begin);
+    REQUIRE(end.items() == wanted.end);
+    CHECK((begin.intact() && end.intact()));
+
+    guarded_array<int32_t> columns(target.slots);
+    guarded_array<uint8_t> mask(target.slots * ((v + 7) / 8));
+    packed_array values(type, target.slots * v);
+    target.col_indices = put_guarded(device, columns);
+    target.element_mask = put_guarded(device, mask);
+    target.values = put_array(device, values);
+    check_source(source, target, magicube::conversion_step::fill);
+    fill_sr_bcrs(ctx, source, target);
+    fetch_guarded(device, columns);
+    fetch_guarded(device, mask);
+    fetch_array(device, values);
+    CHECK(columns.items() == wanted.columns);
+    CHECK(mask.items() == wanted.mask);
+    CHECK(values.bytes() == wanted.values.bytes());
+    CHECK((columns.intact() && mask.intact()));
+}
+
+// On every device; make_source(mirror) gives the source there.
+template <class MakeSource>
+void check_conversion(const MakeSource& make_source, const element_grid& grid, kind type, int64_t v,
                       int64_t s) {
     CAPTURE(static_cast<int>(type));
     CAPTURE(v);
     CAPTURE(s);
     const sr_bcrs_arrays wanted = sr_bcrs_of(grid, type, v, s);
-    const auto entries = static_cast<int64_t>(wanted.begin.size());
-    guarded_array<int32_t> begin32(entries), end32(entries);
-    guarded_array<int64_t> begin64(entries), end64(entries);
-    const bool narrow = v % 2 == 0;
-    magicube::sr_bcrs_target target;
-    target.vector_length = static_cast<int32_t>(v);
-    target.stride = static_cast<int32_t>(s);
-    target.type = dtype_of(type);
-    target.offset_type = narrow ? magicube::index_type::int32 : magicube::index_type::int64;
-    target.row_begin = narrow ? static_cast<void*>(begin32.data()) : begin64.data();
-    target.row_end = narrow ? static_cast<void*>(end32.data()) : end64.data();
-
-    const magicube::context ctx;
-    check_source(source, target, magicube::conversion_step::count);
-    target.slots = count_sr_bcrs(ctx, source, target);
-    REQUIRE(target.slots == wanted.slots());
-    for (int64_t i = 0; i < entries; ++i) {
-        const auto k = static_cast<size_t>(i);
-        REQUIRE((narrow ? begin32[i] : begin64[i]) == wanted.begin[k]);
-        REQUIRE((narrow ? end32[i] : end64[i]) == wanted.end[k]);
+    for (const auto& ctx : all_contexts()) {
+        check_conversion_on(ctx, make_source, wanted, type, v, s);
     }
-    CHECK((begin32.intact() && end32.intact() && begin64.intact() && end64.intact()));
-
-    guarded_array<int32_t> columns(target.slots);
-    guarded_array<uint8_t> mask(target.slots * ((v + 7) / 8));
-    packed_array values(type, target.slots * v);
-    target.col_indices = columns.data();
-    target.element_mask = mask.data();
-    target.values = values.data();
-    check_source(source, target, magicube::conversion_step::fill);
-    fill_sr_bcrs(ctx, source, target);
-    CHECK(columns.items() == wanted.columns);
-    CHECK(mask.items() == wanted.mask);
-    CHECK(values.bytes() == wanted.values.bytes());
-    CHECK((columns.intact() && mask.intact()));
 }
 
 // The message of the error that a call throws, and its status; "" if it throws none.

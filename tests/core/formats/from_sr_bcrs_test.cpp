@@ -11,75 +11,98 @@ using namespace support;
 
 namespace {
 
-// Writes into a poisoned matrix and compares all of it, gaps and guards included, with one into
-// which the grid's elements were put one by one.
-void check_dense(const sparse_view& source, const element_grid& grid, kind type, bool col_major,
+// Writes into a poisoned matrix on every device and compares all of it, gaps and guards included,
+// with one into which the grid's elements were put one by one. make_source(mirror) gives the
+// source there.
+template <class MakeSource>
+void check_dense(const MakeSource& make_source, const element_grid& grid, kind type, bool col_major,
                  bool as_mask) {
     CAPTURE(static_cast<int>(type));
     CAPTURE(col_major);
-    generator random(10);
     const dense_shape shape{type, grid.rows, grid.cols, col_major, 3, grid.batch};
-    dense_sample wanted(shape, random);
-    dense_sample result(shape, random);
-    for (int64_t b = 0; b < grid.batch; ++b)
-        for (int64_t i = 0; i < grid.rows; ++i)
-            for (int64_t j = 0; j < grid.cols; ++j) {
-                const size_t at = grid.at(b, i, j);
-                wanted.set(b, i, j, as_mask ? grid.exists[at] : grid.values[at]);
-            }
-    if (as_mask) {
-        sparse_to_mask(context(), source, view_of(result));
-    } else {
-        sparse_to_dense(context(), source, view_of(result));
+    for (const auto& ctx : all_contexts()) {
+        CAPTURE(name_of(ctx.device));
+        generator random(10);
+        dense_sample wanted(shape, random);
+        dense_sample result(shape, random);
+        for (int64_t b = 0; b < grid.batch; ++b)
+            for (int64_t i = 0; i < grid.rows; ++i)
+                for (int64_t j = 0; j < grid.cols; ++j) {
+                    const size_t at = grid.at(b, i, j);
+                    wanted.set(b, i, j, as_mask ? grid.exists[at] : grid.values[at]);
+                }
+        mirror device(ctx);
+        const sparse_view source = make_source(device);
+        if (as_mask) {
+            sparse_to_mask(ctx, source, view_on(device, result));
+        } else {
+            sparse_to_dense(ctx, source, view_on(device, result));
+        }
+        fetch_array(device, result.array());
+        CHECK(result.array().bytes() == wanted.array().bytes());
     }
-    CHECK(result.array().bytes() == wanted.array().bytes());
 }
 
-void check_csr(const sr_bcrs_view& source, const element_grid& grid, kind type, bool narrow) {
+template <class MakeSource>
+void check_csr(const MakeSource& make_source, const element_grid& grid, kind type, bool narrow) {
     const csr_arrays wanted = csr_of(grid, type);
-    guarded_array<int32_t> offsets32(grid.rows + 1);
-    guarded_array<int64_t> offsets64(grid.rows + 1);
-    csr_target target;
-    target.offset_type = narrow ? index_type::int32 : index_type::int64;
-    target.offsets = narrow ? static_cast<void*>(offsets32.data()) : offsets64.data();
-    target.type = dtype_of(type);
-    const int64_t nnz = count_csr(context(), source, target);
-    REQUIRE(nnz == static_cast<int64_t>(wanted.columns.size()));
-    for (int64_t i = 0; i <= grid.rows; ++i) {
-        REQUIRE((narrow ? offsets32[i] : offsets64[i]) == wanted.offsets[static_cast<size_t>(i)]);
+    for (const auto& ctx : all_contexts()) {
+        CAPTURE(name_of(ctx.device));
+        mirror device(ctx);
+        const sr_bcrs_view source = make_source(device);
+        guarded_offsets offsets(grid.rows + 1, narrow);
+        csr_target target;
+        target.offset_type = offsets.type();
+        target.offsets = offsets.put(device);
+        target.type = dtype_of(type);
+        const int64_t nnz = count_csr(ctx, source, target);
+        REQUIRE(nnz == static_cast<int64_t>(wanted.columns.size()));
+        offsets.fetch(device);
+        REQUIRE(offsets.items() == wanted.offsets);
+        guarded_array<int32_t> columns(nnz);
+        packed_array values(type, nnz);
+        target.col_indices = put_guarded(device, columns);
+        target.values = put_array(device, values);
+        fill_csr(ctx, source, target);
+        fetch_guarded(device, columns);
+        fetch_array(device, values);
+        CHECK(columns.items() == wanted.columns);
+        CHECK(values.bytes() == wanted.values.bytes());
+        CHECK((columns.intact() && offsets.intact()));
     }
-    guarded_array<int32_t> columns(nnz);
-    packed_array values(type, nnz);
-    target.col_indices = columns.data();
-    target.values = values.data();
-    fill_csr(context(), source, target);
-    CHECK(columns.items() == wanted.columns);
-    CHECK(values.bytes() == wanted.values.bytes());
-    CHECK((columns.intact() && offsets32.intact() && offsets64.intact()));
 }
 
-void check_bsr(const sr_bcrs_view& source, const element_grid& grid, kind type, int64_t block_rows,
-               int64_t block_cols) {
+template <class MakeSource>
+void check_bsr(const MakeSource& make_source, const element_grid& grid, kind type,
+               int64_t block_rows, int64_t block_cols) {
     CAPTURE(block_rows);
     CAPTURE(block_cols);
     const csr_arrays wanted = bsr_of(grid, type, block_rows, block_cols);
-    guarded_array<int64_t> offsets(static_cast<int64_t>(wanted.offsets.size()));
-    bsr_target target;
-    target.block_rows = block_rows;
-    target.block_cols = block_cols;
-    target.offsets = offsets.data();
-    target.type = dtype_of(type);
-    const int64_t nnzb = count_bsr(context(), source, target);
-    CHECK(offsets.items() == wanted.offsets);
-    REQUIRE(nnzb == static_cast<int64_t>(wanted.columns.size()));
-    guarded_array<int32_t> columns(nnzb);
-    packed_array values(type, nnzb * block_rows * block_cols);
-    target.block_col_indices = columns.data();
-    target.values = values.data();
-    fill_bsr(context(), source, target);
-    CHECK(columns.items() == wanted.columns);
-    CHECK(values.bytes() == wanted.values.bytes());
-    CHECK((columns.intact() && offsets.intact()));
+    for (const auto& ctx : all_contexts()) {
+        CAPTURE(name_of(ctx.device));
+        mirror device(ctx);
+        const sr_bcrs_view source = make_source(device);
+        guarded_offsets offsets(static_cast<int64_t>(wanted.offsets.size()), false);
+        bsr_target target;
+        target.block_rows = block_rows;
+        target.block_cols = block_cols;
+        target.offsets = offsets.put(device);
+        target.type = dtype_of(type);
+        const int64_t nnzb = count_bsr(ctx, source, target);
+        offsets.fetch(device);
+        CHECK(offsets.items() == wanted.offsets);
+        REQUIRE(nnzb == static_cast<int64_t>(wanted.columns.size()));
+        guarded_array<int32_t> columns(nnzb);
+        packed_array values(type, nnzb * block_rows * block_cols);
+        target.block_col_indices = put_guarded(device, columns);
+        target.values = put_array(device, values);
+        fill_bsr(ctx, source, target);
+        fetch_guarded(device, columns);
+        fetch_array(device, values);
+        CHECK(columns.items() == wanted.columns);
+        CHECK(values.bytes() == wanted.values.bytes());
+        CHECK((columns.intact() && offsets.intact()));
+    }
 }
 
 }  // namespace
@@ -94,7 +117,7 @@ TEST_CASE("SR-BCRS to dense, mask, CSR and BSR: every V, S and type") {
                 CAPTURE(s);
                 const bool mask = (v + s) % 3 != 0;
                 sparse_sample sample({type, 69, 35, v, s, 0.2, mask, v > 4}, random);
-                const sr_bcrs_view source = view_of(sample);
+                const auto source = [&](mirror& device) { return view_on(device, sample); };
                 const element_grid grid = grid_of(sample);
                 check_dense(source, grid, type, s == 8, false);
                 check_dense(source, grid, kind::uint8, s == 16, true);
@@ -112,7 +135,7 @@ TEST_CASE("SR-BCRS to dense, mask, CSR and BSR: shapes with nothing in them, odd
             CAPTURE(size[0]);
             CAPTURE(size[1]);
             sparse_sample sample({type, size[0], size[1], 4, 8, 0.3, true}, random);
-            const sr_bcrs_view source = view_of(sample);
+            const auto source = [&](mirror& device) { return view_on(device, sample); };
             const element_grid grid = grid_of(sample);
             check_dense(source, grid, type, true, false);
             check_dense(source, grid, type, false, false);
@@ -134,8 +157,9 @@ TEST_CASE("batches to dense: one pattern, shared values, different patterns") {
                 sparse_sample sample(
                     {kind::int4, 70, 21, 2, 8, 0.3, false, false, batch, batching, 7}, random);
                 const element_grid grid = grid_of(sample);
-                check_dense(view_of(sample), grid, kind::int4, col_major, false);
-                check_dense(view_of(sample), grid, kind::uint8, col_major, true);
+                const auto source = [&](mirror& device) { return view_on(device, sample); };
+                check_dense(source, grid, kind::int4, col_major, false);
+                check_dense(source, grid, kind::uint8, col_major, true);
             }
 }
 
@@ -143,14 +167,17 @@ TEST_CASE("CSR and BSR to dense") {
     generator random(14);
     for (const kind type : {kind::int4, kind::int16, kind::e4m3}) {
         const element_grid grid = random_grid(random, type, 75, 43, 1, 0.1);
-        const csr_arrays csr = csr_of(grid, type);
-        check_dense(csr_view_of(csr, grid), grid, type, false, false);
-        check_dense(csr_view_of(csr, grid), grid, kind::uint8, true, true);
-        const csr_arrays bsr = bsr_of(grid, type, 3, 7);
-        check_dense(bsr_view_of(bsr, grid, 3, 7), grid, type, true, false);
+        csr_arrays csr = csr_of(grid, type);
+        const auto from_csr = [&](mirror& device) { return csr_view_on(device, csr, grid); };
+        check_dense(from_csr, grid, type, false, false);
+        check_dense(from_csr, grid, kind::uint8, true, true);
+        csr_arrays bsr = bsr_of(grid, type, 3, 7);
+        const auto from_bsr = [&](mirror& device) { return bsr_view_on(device, bsr, grid, 3, 7); };
+        check_dense(from_bsr, grid, type, true, false);
         // CSR is SR-BCRS with vectors of one.
-        check_csr(as_sr_bcrs(csr_view_of(csr, grid)), grid, type, false);
-        check_bsr(as_sr_bcrs(csr_view_of(csr, grid)), grid, type, 2, 2);
+        const auto as_vectors = [&](mirror& device) { return as_sr_bcrs(from_csr(device)); };
+        check_csr(as_vectors, grid, type, false);
+        check_bsr(as_vectors, grid, type, 2, 2);
     }
 }
 

@@ -40,6 +40,26 @@ element_grid grid_of_dense(const dense_sample& sample, int64_t v) {
     return grid;
 }
 
+void check_dense_conversion(dense_sample& dense, const element_grid& grid, kind type, int64_t v,
+                            int64_t s) {
+    const auto source = [&](mirror& device) {
+        return dense_source{view_on(device, dense), nullptr};
+    };
+    check_conversion(source, grid, type, v, s);
+}
+
+// From CSR; with `copies`, a batch of so many with one pattern.
+void check_csr_conversion(csr_arrays& csr, const element_grid& grid, kind type, int64_t v,
+                          int64_t s, int64_t copies = 1, int64_t values_stride = 0) {
+    const auto source = [&](mirror& device) {
+        csr_view view = csr_view_on(device, csr, grid);
+        view.batch_count = copies;
+        view.values_stride = values_stride;
+        return sparse_view(view);
+    };
+    check_conversion(source, grid, type, v, s);
+}
+
 }  // namespace
 
 TEST_CASE("dense to SR-BCRS: every V, S, type and order") {
@@ -50,8 +70,7 @@ TEST_CASE("dense to SR-BCRS: every V, S, type and order") {
                 if (!int4_allows(type, v, s)) continue;
                 dense_sample dense({type, 67, 41, (v + s) % 3 == 0, 3}, random);
                 thin_out(dense, random);
-                check_conversion(dense_source{view_of(dense), nullptr}, grid_of_dense(dense, v),
-                                 type, v, s);
+                check_dense_conversion(dense, grid_of_dense(dense, v), type, v, s);
             }
 }
 
@@ -65,8 +84,7 @@ TEST_CASE("dense to SR-BCRS: shapes, batches, shared matrices") {
                 CAPTURE(batch);
                 dense_sample dense({kind::fp16, e.rows, e.cols, shared, 1, batch, shared}, random);
                 thin_out(dense, random);
-                check_conversion(dense_source{view_of(dense), nullptr}, grid_of_dense(dense, 4),
-                                 kind::fp16, 4, 16);
+                check_dense_conversion(dense, grid_of_dense(dense, 4), kind::fp16, 4, 16);
             }
 }
 
@@ -86,8 +104,12 @@ TEST_CASE("dense to SR-BCRS: a mask tells which elements exist, zero or not") {
                             if (uniform(random, 0, 3) == 0) dense.set(b, i, j, 0);
                             grid.put(b, i, j, dense.at(b, i, j));
                         }
-            const dense_view mask_view = view_of(mask);
-            check_conversion(dense_source{view_of(dense), &mask_view}, grid, kind::int8, v, 8);
+            dense_view mask_view;
+            const auto source = [&](mirror& device) {
+                mask_view = view_on(device, mask);
+                return dense_source{view_on(device, dense), &mask_view};
+            };
+            check_conversion(source, grid, kind::int8, v, 8);
         }
 }
 
@@ -95,24 +117,70 @@ TEST_CASE("dense to SR-BCRS: NaN exists with all its bits, infinities and subnor
     const uint32_t patterns[] = {0x7fc12345, 0xff800001, 0x7f800000, 0x00000001, 0x80000000};
     packed_array dense(kind::fp32, 5);
     for (int64_t i = 0; i < 5; ++i) dense.set_raw(i, patterns[i]);
-    dense_view view;
-    view.rows = 1;
-    view.cols = view.ld = 5;
-    view.values = dense.data();
-    sr_bcrs_target target;
-    int64_t begin = -1, end = -1;
-    target.row_begin = &begin;
-    target.row_end = &end;
-    const dense_source source{view, nullptr};
-    target.slots = count_sr_bcrs(context(), source, target);
-    REQUIRE(target.slots == 4);
-    guarded_array<int32_t> columns(4);
-    packed_array values(kind::fp32, 4);
-    target.col_indices = columns.data();
-    target.values = values.data();
-    fill_sr_bcrs(context(), source, target);
-    CHECK(columns.items() == std::vector<int32_t>{0, 1, 2, 3});
-    for (int64_t i = 0; i < 4; ++i) CHECK(values.raw(i) == patterns[i]);
+    for (const auto& ctx : all_contexts()) {
+        CAPTURE(name_of(ctx.device));
+        mirror device(ctx);
+        dense_view view;
+        view.rows = 1;
+        view.cols = view.ld = 5;
+        view.values = put_array(device, dense);
+        guarded_array<int64_t> begin(1), end(1);
+        sr_bcrs_target target;
+        target.row_begin = put_guarded(device, begin);
+        target.row_end = put_guarded(device, end);
+        const dense_source source{view, nullptr};
+        target.slots = count_sr_bcrs(ctx, source, target);
+        REQUIRE(target.slots == 4);
+        guarded_array<int32_t> columns(4);
+        packed_array values(kind::fp32, 4);
+        target.col_indices = put_guarded(device, columns);
+        target.values = put_array(device, values);
+        fill_sr_bcrs(ctx, source, target);
+        fetch_guarded(device, columns);
+        fetch_array(device, values);
+        CHECK(columns.items() == std::vector<int32_t>{0, 1, 2, 3});
+        for (int64_t i = 0; i < 4; ++i) CHECK(values.raw(i) == patterns[i]);
+    }
+}
+
+TEST_CASE("every bit pattern of a float converts to the same bits on every device") {
+    for (const kind from : {kind::fp16, kind::bf16, kind::e4m3})
+        for (const kind to : {kind::fp16, kind::bf16, kind::fp32, kind::e4m3}) {
+            const int64_t count = int64_t{1} << bits_of(from);
+            packed_array dense(from, count);
+            for (int64_t i = 0; i < count; ++i) dense.set_raw(i, static_cast<uint32_t>(i));
+            std::vector<uint8_t> ones(static_cast<size_t>(count), 1);
+            std::vector<uint8_t> on_cpu;
+            for (const auto& ctx : all_contexts()) {
+                CAPTURE(static_cast<int>(from));
+                CAPTURE(static_cast<int>(to));
+                mirror device(ctx);
+                dense_view view;
+                view.rows = 1;
+                view.cols = view.ld = count;
+                view.type = dtype_of(from);
+                view.values = put_array(device, dense);
+                dense_view mask = view;
+                mask.type = dtype::uint8;
+                mask.values = device.put(ones.data(), ones.size());
+                guarded_array<int64_t> begin(1), end(1);
+                sr_bcrs_target target;
+                target.type = dtype_of(to);
+                target.row_begin = put_guarded(device, begin);
+                target.row_end = put_guarded(device, end);
+                const dense_source source{view, &mask};
+                target.slots = count_sr_bcrs(ctx, source, target);
+                REQUIRE(target.slots == count);
+                guarded_array<int32_t> columns(count);
+                packed_array values(to, count);
+                target.col_indices = put_guarded(device, columns);
+                target.values = put_array(device, values);
+                fill_sr_bcrs(ctx, source, target);
+                fetch_array(device, values);
+                if (ctx.on_cpu()) on_cpu = values.bytes();
+                CHECK(values.bytes() == on_cpu);
+            }
+        }
 }
 
 TEST_CASE("CSR to SR-BCRS: every V, S and type") {
@@ -122,8 +190,8 @@ TEST_CASE("CSR to SR-BCRS: every V, S and type") {
             for (const int64_t s : strides) {
                 if (!int4_allows(type, v, s)) continue;
                 const element_grid grid = random_grid(random, type, 71, 39, 1, 0.15);
-                const csr_arrays csr = csr_of(grid, type);
-                check_conversion(sparse_view(csr_view_of(csr, grid)), grid, type, v, s);
+                csr_arrays csr = csr_of(grid, type);
+                check_csr_conversion(csr, grid, type, v, s);
             }
 }
 
@@ -138,11 +206,8 @@ TEST_CASE("CSR to SR-BCRS: a batch with one pattern becomes one of different pat
                     grid.values[grid.at(b, i, j)] =
                         grid.exists[grid.at(0, i, j)] ? random_value(random, type) : 0;
                 }
-        const csr_arrays csr = csr_of(grid, type, 200);
-        csr_view view = csr_view_of(csr, grid);
-        view.batch_count = 3;
-        view.values_stride = 200;
-        check_conversion(sparse_view(view), grid, type, 4, 8);
+        csr_arrays csr = csr_of(grid, type, 200);
+        check_csr_conversion(csr, grid, type, 4, 8, 3, 200);
     }
 }
 
@@ -153,15 +218,17 @@ TEST_CASE("BSR to SR-BCRS: block sizes that divide nothing, every element of a b
         for (const auto& block : blocks)
             for (const auto& e : extents) {
                 element_grid sparse = random_grid(random, type, e.rows, e.cols, 1, 0.05);
-                const csr_arrays bsr = bsr_of(sparse, type, block.rows, block.cols);
+                csr_arrays bsr = bsr_of(sparse, type, block.rows, block.cols);
                 element_grid whole = sparse;
                 for (int64_t i = 0; i < e.rows; ++i)
                     for (int64_t j = 0; j < e.cols; ++j)
                         whole.exists[whole.at(0, i, j)] =
                             sparse.any(0, i / block.rows * block.rows, block.rows,
                                        j / block.cols * block.cols, block.cols);
-                check_conversion(sparse_view(bsr_view_of(bsr, sparse, block.rows, block.cols)),
-                                 whole, type, 8, 32);
+                const auto source = [&](mirror& device) {
+                    return sparse_view(bsr_view_on(device, bsr, sparse, block.rows, block.cols));
+                };
+                check_conversion(source, whole, type, 8, 32);
             }
 }
 
@@ -176,7 +243,10 @@ TEST_CASE("SR-BCRS to SR-BCRS: every V to every other, masks and batches kept") 
                     sparse_sample source({type, 77, 23, from, from == 1 ? 8 : 16, 0.2, mask,
                                           from > 8, 2, batching, 5},
                                          random);
-                    check_conversion(sparse_view(view_of(source)), grid_of(source), type, to, 8);
+                    const auto on = [&](mirror& device) {
+                        return sparse_view(view_on(device, source));
+                    };
+                    check_conversion(on, grid_of(source), type, to, 8);
                 }
 }
 
@@ -186,9 +256,9 @@ TEST_CASE("floating types convert to one another with one rounding") {
     for (const kind from : floats)
         for (const kind to : floats) {
             element_grid grid = random_grid(random, from, 40, 31, 1, 0.3);
-            const csr_arrays csr = csr_of(grid, from);
+            csr_arrays csr = csr_of(grid, from);
             for (double& value : grid.values) value = round_to(to, value);
-            check_conversion(sparse_view(csr_view_of(csr, grid)), grid, to, 2, 16);
+            check_csr_conversion(csr, grid, to, 2, 16);
         }
 }
 
@@ -228,4 +298,39 @@ TEST_CASE("a fill whose source or offsets are not those of count is refused, and
     target.slots += 16;
     CHECK(has(error_of(fill), "arrays->slots is"));
     CHECK(columns.intact());
+}
+
+TEST_CASE("on a GPU, a fill whose offsets are not those of count stays inside the arrays") {
+    generator random(9);
+    element_grid grid = random_grid(random, kind::fp32, 40, 30, 1, 0.2);
+    csr_arrays csr = csr_of(grid, kind::fp32);
+    const sr_bcrs_arrays good = sr_bcrs_of(grid, kind::fp32, 8, 16);
+    constexpr int64_t numbers[] = {-16, -1, 1, 7, 1 << 30, std::numeric_limits<int64_t>::max()};
+    for (const auto& ctx : all_contexts()) {
+        if (ctx.on_cpu()) continue;
+        for (const int64_t number : numbers)
+            for (const bool of_begin : {false, true}) {
+                mirror device(ctx);
+                sr_bcrs_arrays arrays = good;
+                (of_begin ? arrays.begin : arrays.end)[2] = number;
+                guarded_array<int32_t> columns(arrays.slots());
+                packed_array values(kind::fp32, arrays.slots() * 8);
+                packed_array untouched = values;
+                sr_bcrs_target target;
+                target.vector_length = 8;
+                target.stride = 16;
+                target.slots = arrays.slots();
+                const size_t bytes = arrays.begin.size() * sizeof(int64_t);
+                target.row_begin = device.put(arrays.begin.data(), bytes);
+                target.row_end = device.put(arrays.end.data(), bytes);
+                target.col_indices = put_guarded(device, columns);
+                target.values = put_array(device, values);
+                fill_sr_bcrs(ctx, sparse_view(csr_view_on(device, csr, grid)), target);
+                fetch_guarded(device, columns);
+                fetch_array(device, values);
+                CHECK(columns.intact());
+                for (int64_t i = 0; i < values.count(); ++i) untouched.set_raw(i, values.raw(i));
+                CHECK(values.bytes() == untouched.bytes());
+            }
+    }
 }

@@ -46,6 +46,19 @@ std::vector<uint8_t> wanted_mask(const dense_sample& weight, int64_t batch,
     return mask;
 }
 
+// Into a mask of the host's, with a workspace of exactly the bytes asked for.
+void prune_on(const context& ctx, dense_sample& weight, const prune_params& params,
+              dense_sample& mask) {
+    mirror device(ctx);
+    const dense_view view = view_on(device, weight);
+    aligned_buffer workspace(prune_workspace(ctx, view, params));
+    void* scratch = device.put(workspace.data(), workspace.size_with_guard());
+    prune(ctx, view, params, view_on(device, mask), scratch, workspace.size());
+    fetch_array(device, mask.array());
+    device.fetch(workspace.data());
+    CHECK(workspace.guard_intact());
+}
+
 void check_prune(dense_sample& weight, bool mask_col_major, const prune_params& params,
                  int64_t keep, generator& random) {
     const auto& shape = weight.shape();
@@ -64,12 +77,12 @@ void check_prune(dense_sample& weight, bool mask_col_major, const prune_params& 
             for (int64_t j = 0; j < shape.cols; ++j)
                 wanted.set(b, i, j, mask[static_cast<size_t>(i * shape.cols + j)]);
     }
-    dense_sample result(mask_shape, random);
-    const dense_view view = view_of(weight);
-    const aligned_buffer workspace(prune_workspace(view, params));
-    prune(context(), view, params, view_of(result), workspace.data(), workspace.size());
-    CHECK(result.array().bytes() == wanted.array().bytes());
-    CHECK(workspace.guard_intact());
+    for (const auto& ctx : all_contexts()) {
+        CAPTURE(name_of(ctx.device));
+        dense_sample result(mask_shape, random);
+        prune_on(ctx, weight, params, result);
+        CHECK(result.array().bytes() == wanted.array().bytes());
+    }
 }
 
 }  // namespace
@@ -141,17 +154,34 @@ TEST_CASE("pruning: unchecked NaN and infinity crash nothing and keep the target
     dense_sample weight({kind::fp32, 64, 64, false, 0}, random);
     for (int64_t i = 0; i < 64; i += 3) weight.set(0, i, i, std::nan(""));
     weight.set(0, 5, 5, std::numeric_limits<double>::infinity());
-    dense_sample mask({kind::uint8, 64, 64, false, 0}, random);
-    context unchecked;
-    unchecked.level = validation::basic;
-    const prune_params params{1, prune_scope::matrix, prune_norm::l2, 0, 1000};
-    const dense_view view = view_of(weight);
-    const aligned_buffer workspace(prune_workspace(view, params));
-    prune(unchecked, view, params, view_of(mask), workspace.data(), workspace.size());
-    int64_t kept = 0;
-    for (int64_t i = 0; i < 64; ++i)
-        for (int64_t j = 0; j < 64; ++j) kept += mask.at(0, i, j) == 1;
-    CHECK(kept == 1000);
+    for (const auto scope : {prune_scope::matrix, prune_scope::row}) {
+        const int64_t keep = scope == prune_scope::row ? 20 : 1000;
+        std::vector<uint8_t> on_cpu;
+        for (auto unchecked : all_contexts()) {
+            unchecked.level = validation::basic;
+            dense_sample mask({kind::uint8, 64, 64, false, 0}, random);
+            prune_on(unchecked, weight, {1, scope, prune_norm::l2, 0, keep}, mask);
+            int64_t kept = 0;
+            for (int64_t i = 0; i < 64; ++i)
+                for (int64_t j = 0; j < 64; ++j) kept += mask.at(0, i, j) == 1;
+            CHECK(kept == keep * (scope == prune_scope::row ? 64 : 1));
+            if (unchecked.on_cpu()) on_cpu = mask.array().bytes();
+            CHECK(mask.array().bytes() == on_cpu);
+        }
+    }
+}
+
+TEST_CASE("pruning: norms that differ in their last bits alone are told apart") {
+    generator random(46);
+    dense_sample weight({kind::fp32, 1, 4000, false, 0}, random);
+    for (int64_t j = 0; j < 4000; ++j) {
+        const auto steps = static_cast<double>(uniform(random, 0, 50));
+        weight.set(0, 0, j, (uniform(random, 0, 1) ? 1 : -1) * (1 + std::ldexp(steps, -23)));
+    }
+    for (const auto scope : {prune_scope::matrix, prune_scope::row})
+        for (const int64_t keep : {1, 39, 40, 41, 2000, 3999}) {
+            check_prune(weight, false, {1, scope, prune_norm::l2, 0, keep}, keep, random);
+        }
 }
 
 TEST_CASE("pruning refuses bad input") {
