@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings B into the form that the staged kernels copy from: row-major, one or two bytes an element,
-// base and rows aligned. Needed where the caller's B is column-major, int4 or not aligned to 16
-// bytes.
+// Brings B into the form that the staged kernels copy from: row-major, one, two or four bytes an
+// element, base and rows aligned. Needed where the caller's B is column-major, int4 or not aligned
+// to 16 bytes.
 #pragma once
 
 #include "core/device/context.hpp"
