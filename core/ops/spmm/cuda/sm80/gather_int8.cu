@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/spmm/cuda/sm80/gather_kernel.cuh"
+
+namespace magicube::spmm::sm80 {
+
+MAGICUBE_GATHERS_INT8(MAGICUBE_DEFINE_GATHER)
+
+}  // namespace magicube::spmm::sm80
