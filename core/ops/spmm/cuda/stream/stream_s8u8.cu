@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/spmm/cuda/stream/stream_kernel.cuh"
+
+namespace magicube::spmm::stream {
+
+MAGICUBE_DEFINE_STREAM_LAUNCHES(s8u8)
+
+}  // namespace magicube::spmm::stream
