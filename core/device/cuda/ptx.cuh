@@ -38,6 +38,44 @@ __device__ __forceinline__ void store_shared_zero16(uint32_t address) {
     asm volatile("st.shared.v4.u32 [%0], {%1, %1, %1, %1};" ::"r"(address), "r"(0) : "memory");
 }
 
+__device__ __forceinline__ uint32_t load_shared_u32(uint32_t address) {
+    uint32_t value;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(value) : "r"(address));
+    return value;
+}
+
+__device__ __forceinline__ void store_shared_u8(uint32_t address, uint32_t value) {
+    asm volatile("st.shared.u8 [%0], %1;" ::"r"(address), "r"(value) : "memory");
+}
+
+__device__ __forceinline__ void store_shared_u16(uint32_t address, uint32_t value) {
+    asm volatile("st.shared.u16 [%0], %1;" ::"r"(address), "h"(static_cast<uint16_t>(value))
+                 : "memory");
+}
+
+__device__ __forceinline__ void store_shared_u32(uint32_t address, uint32_t value) {
+    asm volatile("st.shared.u32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
+}
+
+// ---- asynchronous copies (sm_80) ---------------------------------------------------------------
+
+// 16 bytes, of which the first `bytes` are read and the others become 0. Passes L1 by.
+__device__ __forceinline__ void copy_async16(uint32_t target, const void* source, uint32_t bytes) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(source),
+                 "r"(bytes)
+                 : "memory");
+}
+
+__device__ __forceinline__ void commit_copies() {
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+// Waits until at most `Pending` of this thread's groups are under way.
+template <int Pending>
+__device__ __forceinline__ void wait_copies() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
+}
+
 // ---- mbarrier ----------------------------------------------------------------------------------
 
 __device__ __forceinline__ void barrier_init(uint32_t barrier, int arrivals) {
@@ -64,8 +102,35 @@ __device__ __forceinline__ void barrier_wait(uint32_t barrier, uint32_t parity) 
         : "memory");
 }
 
+// Whether the phase with this parity has completed.
+__device__ __forceinline__ bool barrier_passed(uint32_t barrier, uint32_t parity) {
+    uint32_t passed;
+    asm volatile(
+        "{\n\t"
+        ".reg .pred done;\n\t"
+        "mbarrier.test_wait.parity.shared::cta.b64 done, [%1], %2;\n\t"
+        "selp.u32 %0, 1, 0, done;\n\t"
+        "}"
+        : "=r"(passed)
+        : "r"(barrier), "r"(parity)
+        : "memory");
+    return passed != 0;
+}
+
 __device__ __forceinline__ void barrier_arrive(uint32_t barrier) {
     asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
+// At the barrier of that address in another CTA of the cluster.
+__device__ __forceinline__ void barrier_arrive_at(uint32_t barrier, uint32_t cta) {
+    asm volatile(
+        "{\n\t"
+        ".reg .b32 remote;\n\t"
+        "mapa.shared::cluster.u32 remote, %0, %1;\n\t"
+        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n\t"
+        "}" ::"r"(barrier),
+        "r"(cta)
+        : "memory");
 }
 
 // Arrives, and has the phase wait for so many bytes of copies.
@@ -86,6 +151,16 @@ __device__ __forceinline__ void copy_bulk(uint32_t target, const void* source, u
         : "memory");
 }
 
+// To the same address of every CTA of the cluster named by a bit of `ctas`, each with its barrier.
+__device__ __forceinline__ void copy_tile_to(uint16_t ctas, uint32_t target, const CUtensorMap* map,
+                                             int x, int y, int z, uint32_t barrier) {
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+        ".multicast::cluster [%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(target),
+        "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "h"(ctas)
+        : "memory");
+}
+
 __device__ __forceinline__ void copy_tile(uint32_t target, const CUtensorMap* map, int x, int y,
                                           int z, uint32_t barrier) {
     asm volatile(
@@ -93,6 +168,42 @@ __device__ __forceinline__ void copy_tile(uint32_t target, const CUtensorMap* ma
         " [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(target),
         "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z)
         : "memory");
+}
+
+// Of all threads of the cluster.
+__device__ __forceinline__ void cluster_sync() {
+    asm volatile(
+        "barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::
+            : "memory");
+}
+
+// ---- order between kernels (sm_90) --------------------------------------------------------------
+
+// Lets the next kernel of the stream start, if it was launched to overlap this one; what it reads
+// of this kernel's results it must wait for.
+__device__ __forceinline__ void launch_dependents() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+// Waits until the kernels before have ended and their results can be read.
+__device__ __forceinline__ void wait_for_prerequisites() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// ---- flags in global memory --------------------------------------------------------------------
+
+__device__ __forceinline__ void store_release(uint32_t* flag, uint32_t value) {
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
+}
+
+__device__ __forceinline__ uint32_t load_acquire(const uint32_t* flag) {
+    uint32_t value;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
+    return value;
 }
 
 // ---- registers and matrices --------------------------------------------------------------------
@@ -124,6 +235,9 @@ __device__ __forceinline__ void load_matrices_transposed(uint32_t (&r)[4], uint3
     }
 MAGICUBE_MMA_K32(mma_s8_s8, "m16n8k32.row.col.s32.s8.s8.s32", int32_t, "+r")
 MAGICUBE_MMA_K32(mma_s8_u8, "m16n8k32.row.col.s32.s8.u8.s32", int32_t, "+r")
+MAGICUBE_MMA_K32(mma_u8_s8, "m16n8k32.row.col.s32.u8.s8.s32", int32_t, "+r")
+MAGICUBE_MMA_K32(mma_u8_u8, "m16n8k32.row.col.s32.u8.u8.s32", int32_t, "+r")
+MAGICUBE_MMA_K32(mma_s4_s4, "m16n8k64.row.col.s32.s4.s4.s32", int32_t, "+r")
 MAGICUBE_MMA_K32(mma_e4m3, "m16n8k32.row.col.f32.e4m3.e4m3.f32", float, "+f")
 MAGICUBE_MMA_K32(mma_fp16, "m16n8k16.row.col.f32.f16.f16.f32", float, "+f")
 MAGICUBE_MMA_K32(mma_bf16, "m16n8k16.row.col.f32.bf16.bf16.f32", float, "+f")

@@ -15,7 +15,9 @@ __device__ __forceinline__ float to_float(int32_t sum) {
     return __int2float_rn(sum);
 }
 __device__ __forceinline__ float to_float(int64_t sum) {
-    return __ll2float_rn(sum);
+    // Most sums are short, and short ones are converted many times faster.
+    const auto low = static_cast<int32_t>(sum);
+    return sum == low ? __int2float_rn(low) : __ll2float_rn(sum);
 }
 __device__ __forceinline__ float to_float(float sum) {
     return sum;
@@ -191,6 +193,100 @@ __device__ __forceinline__ void store_squares(const store_arguments& s, int64_t 
             store_part(s, e, c, s.rows - row, s.cols - j, b_scale, sums);
         }
         c += step;
+    }
+}
+
+// Two elements that lie side by side, as one word.
+template <class Storage>
+using pair_bits = std::conditional_t<sizeof(Storage) == 4, uint64_t,
+                                     std::conditional_t<sizeof(Storage) == 2, uint32_t, uint16_t>>;
+
+template <class Storage>
+__device__ __forceinline__ pair_bits<Storage> pair_of(Storage first, Storage second) {
+    constexpr int bits = 8 * sizeof(Storage);
+    using element = std::conditional_t<sizeof(Storage) == 4, uint32_t,
+                                       std::conditional_t<sizeof(Storage) == 2, uint16_t, uint8_t>>;
+    element low, high;
+    memcpy(&low, &first, sizeof(low));
+    memcpy(&high, &second, sizeof(high));
+    return static_cast<pair_bits<Storage>>(low | pair_bits<Storage>{high} << bits);
+}
+
+// As store_tile, for a tile that lies wholly inside an aligned C and a direct epilogue. By
+// columns, neighbouring lanes exchange a pair, so that each stores four rows of one column.
+template <class Storage, int Chunks, int Step, class Sum, class Square>
+__device__ __forceinline__ void store_direct(const store_arguments& s, int64_t batch, int64_t row,
+                                             int64_t column, Square&& square) {
+    using pair = pair_bits<Storage>;
+    struct alignas(2 * sizeof(pair)) four {
+        pair low, high;
+    };
+    const int lane = threadIdx.x & 31;
+    const bool odd = lane & 1;
+    const bool by_rows = s.col_stride == 1;
+    const scale_reader b_scale = s.b_scale.at(batch);
+    float scale[2], bias[2];
+    if constexpr (!std::is_same_v<Storage, int32_t>) {
+        const float alpha = s.alpha_pointer ? *s.alpha_pointer : s.alpha;
+        const scale_reader a_scale = s.a_scale.at(batch), summand = s.bias.at(batch);
+#pragma unroll
+        for (int a = 0; a < 2; ++a) {
+            scale[a] = mul_rn(alpha, a_scale[row + a]);
+            bias[a] = fma_rn(0.0f, 0.0f, summand[row + a]);
+        }
+    }
+    // By columns, the even lane of two takes the squares' first column, the odd one the second.
+    auto* c = static_cast<Storage*>(s.c) + batch * s.batch_stride +
+              (by_rows ? row * s.row_stride + column
+                       : (row & ~2) + (column + (odd ? 1 : 0)) * s.col_stride);
+    const int64_t step = by_rows ? Step : Step * s.col_stride;
+    constexpr int scaled_at_once = 4;  // chunks, whose scales wait for memory together
+    float scales[scaled_at_once][2];
+#pragma unroll
+    for (int k = 0; k < Chunks; ++k, c += step) {
+        if constexpr (!std::is_same_v<Storage, int32_t>) {
+#pragma unroll
+            for (int i = 0; k % scaled_at_once == 0 && i < 2 * scaled_at_once; ++i)
+                scales[i / 2][i % 2] = b_scale[column + (k + i / 2) * Step + i % 2];
+        }
+        Sum sums[2][2];
+        square(k, sums);
+        Storage y[2][2];
+#pragma unroll
+        for (int q = 0; q < 4; ++q) {
+            const int a = q >> 1, b = q & 1;
+            if constexpr (std::is_same_v<Storage, int32_t>) {
+                y[a][b] = static_cast<int32_t>(sums[a][b]);
+            } else {
+                y[a][b] = round_to<Storage>(fma_rn(mul_rn(scale[a], scales[k % scaled_at_once][b]),
+                                                   to_float(sums[a][b]), bias[a]));
+            }
+        }
+        if (by_rows) {
+            *reinterpret_cast<pair*>(c) = pair_of(y[0][0], y[0][1]);
+            *reinterpret_cast<pair*>(c + s.row_stride) = pair_of(y[1][0], y[1][1]);
+        } else {
+            const pair first = pair_of(y[0][0], y[1][0]), second = pair_of(y[0][1], y[1][1]);
+            const auto other = static_cast<pair>(__shfl_xor_sync(
+                ~0u,
+                std::conditional_t<sizeof(pair) == 8, uint64_t, uint32_t>{odd ? first : second},
+                1));
+            *reinterpret_cast<four*>(c) = {odd ? other : first, odd ? second : other};
+        }
+    }
+}
+
+// As store_squares, for a warp whose lanes cover aligned 8 rows, lane % 4 counting pairs of them,
+// and all of a chunk's aligned 16 columns.
+template <class Storage, int Chunks, class Sum, class Square>
+__device__ __forceinline__ void store_tile(const store_arguments& s, int64_t batch, int64_t row,
+                                           int64_t column, Square&& square) {
+    constexpr int step = 16;
+    const bool whole = (row | 7) < s.rows && (column | (step - 1)) + (Chunks - 1) * step < s.cols;
+    if (whole && s.direct && s.aligned) {
+        store_direct<Storage, Chunks, step, Sum>(s, batch, row, column, square);
+    } else {
+        store_squares<Storage, Chunks, step, Sum>(s, batch, row, column, square);
     }
 }
 

@@ -32,7 +32,7 @@ store_arguments make_store_arguments(const context& ctx, const problem& p, const
     require_operands_on_device(ctx, args);
     const dense_view& c = args.c;
     const bool by_rows = c.storage == order::row;
-    const int64_t pair_bytes = 2 * storage_bits(c.type) / 8;
+    const int64_t bytes = storage_bits(c.type) / 8;
     const bool on_device_scalars = ctx.scalars == pointer_mode::device;
     store_arguments s{};
     s.c = c.values;
@@ -43,7 +43,9 @@ store_arguments make_store_arguments(const context& ctx, const problem& p, const
     s.rows = c.rows;
     s.cols = c.cols;
     s.paired = c.ld % 2 == 0 && c.batch_stride % 2 == 0 &&
-               reinterpret_cast<uintptr_t>(c.values) % static_cast<uintptr_t>(pair_bytes) == 0;
+               reinterpret_cast<uintptr_t>(c.values) % static_cast<uintptr_t>(2 * bytes) == 0;
+    s.aligned = c.ld * bytes % 16 == 0 && c.batch_stride * bytes % 16 == 0 &&
+                reinterpret_cast<uintptr_t>(c.values) % 16 == 0;
     s.alpha = on_device_scalars ? 1 : read_scalar(args.alpha, 1);
     s.beta = on_device_scalars ? 0 : read_scalar(args.beta, 0);
     s.alpha_pointer = on_device_scalars ? args.alpha : nullptr;
@@ -53,6 +55,8 @@ store_arguments make_store_arguments(const context& ctx, const problem& p, const
     s.bias = on_device(p.bias, args.bias, 0);
     s.c_scale = on_device(p.c_scale, args.c_scale);
     s.function = p.function;
+    s.direct = s.beta_pointer == nullptr && s.beta == 0 && p.function == activation::none &&
+               !p.c_scale.present();
     return s;
 }
 

@@ -26,8 +26,10 @@ struct store_arguments {
     int64_t batch_stride;
     int64_t rows;
     int64_t cols;
-    bool paired;  // two elements that lie side by side, the first at an even index, may be stored
-                  // at once
+    bool paired;   // two elements that lie side by side, the first at an even index, may be stored
+                   // at once
+    bool aligned;  // C's base, lines and matrices to 16 bytes
+    bool direct;   // no beta, activation or output scale
     float alpha;
     float beta;
     const float* alpha_pointer;  // null: the value above

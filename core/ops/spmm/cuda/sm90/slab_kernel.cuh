@@ -1,200 +1,138 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SpMM on Hopper: slabs of B in a ring of shared-memory stages, gathered by ldmatrix, multiplied by
+// SpMM on Hopper: slabs of B in a ring of shared memory, gathered by ldmatrix, multiplied by
 // mma.sync.
 //
-// Computes  C = epilogue(A * B) for bundles of 8 rows of A (packed as slab_format.hpp says) and
-// column tiles
-//           of a row-major B, 128 bytes wide.
-// Layout    B's rows lie 128 bytes wide in shared memory, their 16-byte chunk c at c ^ (row % 8),
-// which the
-//           tensor copy writes by itself. The dense operand is the MMA's A (columns of B x gathered
-//           rows), the sparse values its B (gathered rows x 8 rows of A), so that all of the MMA
-//           works at V = 8. A lane names one gathered row; ldmatrix.trans brings 16 bytes of each.
-//           For 8-bit types a register then holds 2 columns x 2 rows, and one prmt a register
-//           finishes the transposition; the order of rows that this leaves is the order of the
-//           packed values.
-// Mapping   a persistent CTA takes tiles (batch, column tile, group); 16 consumer warps own
-// `Bundles` bundles
-//           each, one thread of the producer warpgroup fills stages, mbarriers order the two.
-// Shared    3 stages of 75 KB. Architecture sm_90a. B's base and ld aligned to 16 bytes.
-// Bound     ldmatrix: 512 bytes of shared memory for 32 x 16 bytes of B, at 128 bytes a clock an
-// SM. Source    the vector-sparse format and its row-major strides: Magicube, SC'22; the staging is
-// ours.
+// Computes  C = epilogue(A * B) for bundles of rows of A (packed as slab_format.hpp says) and
+//           column tiles of a row-major B, 128 bytes wide.
+// Layout    B's rows lie 128 bytes wide in shared memory, swizzled by the tensor copy that brings
+//           them; slab_operands.cuh says how they are gathered.
+// Mapping   a persistent CTA takes tiles (column tile, group) in the order of slab_arguments; 16
+//           consumer warps own `Bundles` bundles each, one thread of the producer warpgroup fills
+//           the rings, mbarriers order the two.
+// Shared    227 KB, divided by the plan. Architecture sm_90a. B's base and ld aligned to 16 bytes.
+// Bound     ldmatrix: 512 bytes of shared memory for 32 x 16 bytes of B, 128 bytes a clock.
+// Source    the vector-sparse format and its strides: Magicube, SC'22; the staging is ours.
 #pragma once
 
-#include "core/device/cuda/ptx.cuh"
 #include "core/ops/spmm/cuda/sm90/slab_launch.hpp"
+#include "core/ops/spmm/cuda/sm90/slab_operands.cuh"
 #include "core/ops/spmm/cuda/store.cuh"
 
 namespace magicube::spmm::sm90 {
 
-// How a CTA walks over its tiles.
-struct tile_walk {
-    int64_t group;  // index into groups
-    int64_t batch;
-    int32_t column_tile;
+// Walks over the tiles of a CTA. One register: the rest is worked out when it is asked for.
+class tile_walk {
+  public:
+    __device__ explicit tile_walk(const slab_arguments& args)
+        : args_(args), tile_(contiguous() ? edge(blockIdx.x) : blockIdx.x) {}
 
-    __device__ tile_walk(const slab_arguments& args, int64_t tile) {
-        const int64_t line = tile / args.group_count;
-        batch = line / args.column_tiles;
-        column_tile = static_cast<int32_t>(line - batch * args.column_tiles);
-        group = tile - line * args.group_count + batch * args.groups_apart;
+    __device__ bool inside() const {
+        return tile_ < (contiguous() ? edge(blockIdx.x + 1) : args_.lines * args_.groups);
     }
+    __device__ void advance() {
+        // There and back: the last of one row of tiles has the first of the next.
+        const uint32_t ctas = gridDim.x;
+        tile_ += contiguous() ? 1 : snake() ? 2 * (ctas - tile_ % ctas) - 1 : ctas;
+    }
+
+    __device__ uint32_t line() const {
+        return snake() ? tile_ % args_.lines : tile_ / args_.groups;
+    }
+    __device__ uint32_t group() const {
+        return snake() ? tile_ / args_.lines : tile_ % args_.groups;
+    }
+    __device__ uint32_t batch() const {
+        return args_.one_pattern ? line() / args_.column_tiles : group() / args_.groups_a_matrix;
+    }
+    __device__ uint32_t column_tile() const {
+        return args_.one_pattern ? line() % args_.column_tiles : line();
+    }
+
+  private:
+    __device__ bool contiguous() const { return args_.order == tile_order::contiguous; }
+    __device__ bool snake() const { return args_.order == tile_order::snake; }
+    __device__ uint32_t edge(uint32_t cta) const {
+        return static_cast<uint32_t>(uint64_t{cta} * args_.lines * args_.groups / gridDim.x);
+    }
+
+    const slab_arguments& args_;
+    uint32_t tile_;
 };
 
-// Operands of 8 bits: an ldmatrix brings 16 columns of 32 gathered rows. UnsignedSets has bit s set
-// if the values of set s are unsigned.
-template <class Accumulator, int UnsignedSets>
-struct byte_operands {
-    using accumulator = Accumulator;
-    using values = uint2;
-    using rows = int;
-    static constexpr int chunks = 8;
-    static constexpr int chunk_columns = 16;
-    static constexpr int set_bytes = 256;
+// A stage of a ring and the parity of its next phase.
+struct ring_position {
+    int stage;
+    uint32_t parity;
 
-    static __device__ __forceinline__ values load_values(uint32_t set, int lane) {
-        return ptx::load_shared_v2(set + lane * 8);
-    }
-    static __device__ __forceinline__ rows load_rows(uint32_t list, int lane) {
-        return ptx::load_shared_s16(list + lane * 2);
-    }
-    // First of the two columns that neighbours() gives, relative to the chunk's first.
-    static __device__ __forceinline__ int first_column(int lane) { return lane / 4 * 2; }
-    static __device__ __forceinline__ void neighbours(const Accumulator (&acc)[4],
-                                                      Accumulator (&sums)[2][2]) {
-#pragma unroll
-        for (int q = 0; q < 4; ++q) sums[q & 1][q >> 1] = acc[q];
-    }
-
-    template <int Set>
-    static __device__ __forceinline__ void multiply(Accumulator (&d)[4], const uint32_t (&a)[4],
-                                                    values b) {
-        if constexpr (std::is_same_v<Accumulator, float>) {
-            ptx::mma_e4m3(d, a, b.x, b.y);
-        } else if constexpr (UnsignedSets >> Set & 1) {
-            ptx::mma_s8_u8(d, a, b.x, b.y);
-        } else {
-            ptx::mma_s8_s8(d, a, b.x, b.y);
-        }
-    }
-
-    template <int Sets>
-    static __device__ __forceinline__ void step(Accumulator (&acc)[Sets][chunks][4], uint32_t stage,
-                                                uint32_t previous, rows row,
-                                                const values (&v)[Sets]) {
-        const uint32_t base = stage + row * row_bytes + (row < 0 ? previous : 0u);
-        const uint32_t swizzle = (row & 7) << 4;
-        uint32_t q[chunks][4];
-#pragma unroll
-        for (int c = 0; c < chunks; ++c)
-            ptx::load_matrices_transposed(q[c], base + ((c * 16) ^ swizzle));
-#pragma unroll
-        for (int c = 0; c < chunks; ++c) {
-            const uint32_t a[4] = {
-                __byte_perm(q[c][0], q[c][1], 0x6420), __byte_perm(q[c][0], q[c][1], 0x7531),
-                __byte_perm(q[c][2], q[c][3], 0x6420), __byte_perm(q[c][2], q[c][3], 0x7531)};
-            multiply<0>(acc[0][c], a, v[0]);
-            if constexpr (Sets > 1) multiply<1>(acc[1][c], a, v[1]);
+    __device__ __forceinline__ void advance(int stages) {
+        if (++stage == stages) {
+            stage = 0;
+            parity ^= 1;
         }
     }
 };
 
-// Operands of 16 bits: a step is two MMAs deep, and an ldmatrix brings 16 columns of 16 gathered
-// rows.
-template <bool Bf16>
-struct half_operands {
-    using accumulator = float;
-    using values = uint4;
-    using rows = int2;
-    static constexpr int chunks = 4;
-    static constexpr int chunk_columns = 16;
-    static constexpr int set_bytes = 512;
+// Where things lie in shared memory; addresses.
+struct shared_layout {
+    uint32_t zeros, b_ring, a_ring;
+    uint32_t full, empty;
 
-    static __device__ __forceinline__ values load_values(uint32_t set, int lane) {
-        return ptx::load_shared_v4(set + lane * 16);
-    }
-    static __device__ __forceinline__ rows load_rows(uint32_t list, int lane) {
-        const int slot = lane / 16 * 8 + lane % 8;
-        return make_int2(ptx::load_shared_s16(list + slot * 2),
-                         ptx::load_shared_s16(list + slot * 2 + 32));
-    }
-    // The MMA leaves columns g and g + 8 in lane g; lanes of even and odd g exchange one, so that
-    // each has two neighbours.
-    static __device__ __forceinline__ int first_column(int lane) {
-        const int g = lane / 4;
-        return g % 2 == 0 ? g : g + 7;
-    }
-    static __device__ __forceinline__ void neighbours(const float (&acc)[4], float (&sums)[2][2]) {
-        const bool odd = threadIdx.x & 4;
-#pragma unroll
-        for (int a = 0; a < 2; ++a) {
-            const float received = __shfl_xor_sync(~0u, odd ? acc[a] : acc[a + 2], 4);
-            sums[a][0] = odd ? received : acc[a];
-            sums[a][1] = odd ? acc[a + 2] : received;
-        }
-    }
-
-    static __device__ __forceinline__ void multiply(float (&d)[4], const uint32_t (&a)[4],
-                                                    uint32_t b0, uint32_t b1) {
-        if constexpr (Bf16) {
-            ptx::mma_bf16(d, a, b0, b1);
-        } else {
-            ptx::mma_fp16(d, a, b0, b1);
-        }
-    }
-
-    template <int Sets>
-    static __device__ __forceinline__ void step(float (&acc)[Sets][chunks][4], uint32_t stage,
-                                                uint32_t previous, rows row,
-                                                const values (&v)[Sets]) {
-        const uint32_t half = (threadIdx.x & 8) << 1;  // 8 columns further for odd matrices
-#pragma unroll
-        for (int h = 0; h < 2; ++h) {
-            const int r = h == 0 ? row.x : row.y;
-            const uint32_t base = stage + r * row_bytes + (r < 0 ? previous : 0u);
-            const uint32_t swizzle = (r & 7) << 4;
-            uint32_t a[chunks][4];
-#pragma unroll
-            for (int c = 0; c < chunks; ++c)
-                ptx::load_matrices_transposed(a[c], base + ((c * 32 + half) ^ swizzle));
-#pragma unroll
-            for (int c = 0; c < chunks; ++c)
-#pragma unroll
-                for (int s = 0; s < Sets; ++s)
-                    multiply(acc[s][c], a[c], h == 0 ? v[s].x : v[s].z, h == 0 ? v[s].y : v[s].w);
-        }
+    __device__ shared_layout(const slab_geometry& g, void* shared, uint64_t* barriers) {
+        zeros = (ptx::shared_address(shared) + 1023) & ~1023u;
+        b_ring = zeros + zero_rows * row_bytes;
+        a_ring = b_ring + g.b_stages * g.slab_rows * row_bytes;
+        full = ptx::shared_address(barriers);
+        empty = full + 8 * max_stages;
     }
 };
 
-// Fills the stages of all of this CTA's tiles.
-__device__ inline void produce(const slab_arguments& args, const CUtensorMap* map, int columns,
-                               uint32_t stages, uint32_t full, uint32_t empty) {
-    int stage = 0;
-    uint32_t parity = 1;
-    for (int64_t tile = blockIdx.x; tile < args.tiles; tile += gridDim.x) {
-        const tile_walk at(args, tile);
-        const slab_group group = args.groups[at.group];
-        const int x = at.column_tile * columns;
-        const int z = args.b_batched ? static_cast<int>(at.batch) : 0;
-        uint32_t begin = args.offsets[group.first_slab];
-        for (uint32_t slab = 0; slab < group.slab_count; ++slab) {
-            const uint32_t end = args.offsets[group.first_slab + slab + 1];
-            ptx::barrier_wait(empty + 8 * stage, parity);
-            const uint32_t target = stages + stage * stage_bytes + zero_rows * row_bytes;
-            const uint32_t b_bytes = group.slab_rows * row_bytes;
-            const uint32_t a_bytes = (end - begin) * 16;
-            ptx::barrier_expect(full + 8 * stage, b_bytes + a_bytes);
-            ptx::copy_bulk(target + b_bytes, args.records + int64_t{begin} * 16, a_bytes,
-                           full + 8 * stage);
-            for (uint32_t row = 0; row < group.slab_rows; row += box_rows)
-                ptx::copy_tile(target + row * row_bytes, map, x,
-                               static_cast<int>(slab * group.slab_rows + row), z, full + 8 * stage);
-            begin = end;
-            if (++stage == stage_count) {
-                stage = 0;
-                parity ^= 1;
+// Fills the rings for all of this CTA's tiles; one thread.
+template <class Operands>
+__device__ inline void produce(const slab_arguments& args, const CUtensorMap* map,
+                               const shared_layout& at) {
+    constexpr int ahead = 4;  // parts whose places are known early: a look takes longer than a slab
+    const slab_geometry& g = args.geometry;
+    const uint32_t slab_bytes = g.slab_rows * row_bytes;
+    ring_position a{0, 1};
+    uint32_t target = at.b_ring;
+    uint32_t line = ~0u;
+    for (tile_walk tile(args); tile.inside(); tile.advance()) {
+        const slab_part* part = args.parts + int64_t{tile.group()} * g.slabs;
+        const bool loaded = g.resident() && args.one_pattern && tile.line() == line;
+        if (g.resident() && !loaded) {
+            // What is in the ring must be done with.
+            ring_position all = a;
+            for (int i = 0; i < g.a_stages; ++i) {
+                ptx::barrier_wait(at.empty + 8 * all.stage, all.parity);
+                all.advance(g.a_stages);
+            }
+        }
+        line = tile.line();
+        const auto x = static_cast<int>(tile.column_tile() * Operands::columns);
+        const auto z = static_cast<int>(args.b_batched ? tile.batch() : 0);
+        slab_part window[ahead];
+#pragma unroll
+        for (int i = 0; i < ahead; ++i) window[i] = part[i];
+        for (int slab = 0; slab < g.slabs;) {
+#pragma unroll
+            for (int i = 0; i < ahead; ++i) {
+                if (slab >= g.slabs) break;
+                const uint32_t full = at.full + 8 * a.stage;
+                const uint32_t bytes = window[i].length * 16;
+                ptx::barrier_wait(at.empty + 8 * a.stage, a.parity);
+                ptx::barrier_expect(full, bytes + (loaded ? 0 : slab_bytes));
+                ptx::copy_bulk(at.a_ring + a.stage * g.a_bytes,
+                               args.records + int64_t{window[i].begin} * 16, bytes, full);
+                if (!loaded)
+                    for (int row = 0; row < g.slab_rows; row += g.box_rows)
+                        ptx::copy_tile(target + row * row_bytes, map, x, slab * g.slab_rows + row,
+                                       z, full);
+                window[i] = part[slab + ahead];
+                ++slab;
+                target += slab_bytes;
+                if (target == at.a_ring) target = at.b_ring;
+                a.advance(g.a_stages);
             }
         }
     }
@@ -211,7 +149,7 @@ __device__ __forceinline__ void store_bundle(
     using sum = std::conditional_t<Planes, int64_t, accumulator>;
 #pragma unroll
     for (int set = 0; set < (Planes ? 1 : Sets); ++set) {
-        cuda::store_squares<Storage, Operands::chunks, Operands::chunk_columns, sum>(
+        cuda::store_tile<Storage, Operands::chunks, sum>(
             s, batch, row + set * 8 + lane % 4 * 2, column + Operands::first_column(lane),
             [&](int c, sum(&sums)[2][2]) {
                 if constexpr (Planes) {
@@ -258,98 +196,99 @@ __device__ __forceinline__ void copy_sums(T (&target)[Sets][Chunks][4],
             source[i / (Chunks * 4)][i / 4 % Chunks][i % 4];
 }
 
+// The steps of one part.
+template <class Operands, int Bundles, int Sets>
+__device__ __forceinline__ void multiply_part(
+    uint32_t part, int warp, const ring_view& ring,
+    typename Operands::accumulator (&acc)[Bundles][Sets][Operands::chunks][4]) {
+    constexpr int record_bytes = Sets * Operands::set_bytes + step_slots * 2;
+    const int lane = threadIdx.x & 31;
+    const uint2 header = ptx::load_shared_v2(part + warp * 8);
+    if (header.y == 0) return;
+    uint32_t record = part + header.x;
+    auto row = Operands::load_rows(record + Sets * Operands::set_bytes, lane);
+#pragma unroll
+    for (int bundle = 0; bundle < Bundles; ++bundle) {
+        const uint32_t end = record + (header.y >> (8 * bundle) & 0xff) * record_bytes;
+        while (record != end) {
+            typename Operands::values v[Sets];
+#pragma unroll
+            for (int s = 0; s < Sets; ++s)
+                v[s] = Operands::load_values(record + s * Operands::set_bytes, lane);
+            record += record_bytes;
+            // One record past the part's last is read, and not used.
+            const auto next = Operands::load_rows(record + Sets * Operands::set_bytes, lane);
+            Operands::step(acc[bundle], ring, row, v);
+            row = next;
+        }
+    }
+}
+
+template <class Operands, int Bundles, int Sets, bool Planes>
+__device__ __forceinline__ void consume(const slab_arguments& args, const shared_layout& at,
+                                        int warp) {
+    using accumulator = typename Operands::accumulator;
+    const slab_geometry& g = args.geometry;
+    const int slab_bytes = g.slab_rows * row_bytes;
+    const int lane = threadIdx.x & 31;
+    ring_position a{0, 0};
+    ring_view ring;
+    ring.begin = ring.base = at.b_ring;
+    ring.end = at.a_ring;
+    for (tile_walk tile(args); tile.inside(); tile.advance()) {
+        accumulator acc[Bundles][Sets][Operands::chunks][4] = {};
+        for (int slab = 0; slab < g.slabs; ++slab) {
+            ptx::barrier_wait(at.full + 8 * a.stage, a.parity);
+            __syncwarp();
+            multiply_part<Operands, Bundles, Sets>(at.a_ring + a.stage * g.a_bytes, warp, ring,
+                                                   acc);
+            __syncwarp();
+            if (lane == 0) ptx::barrier_arrive(at.empty + 8 * a.stage);
+            a.advance(g.a_stages);
+            ring.advance(slab_bytes);
+        }
+// Rolled, with moves, so that the code of the stores exists once.
+#pragma unroll 1
+        for (int bundle = 0; bundle < Bundles; ++bundle) {
+            const int64_t row =
+                args.bundle_rows[(int64_t{tile.group()} * consumer_warps + warp) * Bundles +
+                                 bundle];
+            const int64_t column = int64_t{tile.column_tile()} * Operands::columns;
+            if (row >= 0)
+                store_bundle<Operands, Sets, Planes>(args.store, tile.batch(), row, column, acc[0]);
+#pragma unroll
+            for (int next = 1; next < Bundles; ++next) copy_sums(acc[next - 1], acc[next]);
+        }
+    }
+}
+
 template <class Operands, int Bundles, int Sets, bool Planes>
 __global__ void __launch_bounds__((consumer_warps + producer_warps) * 32, 1)
     slab_kernel(const __grid_constant__ CUtensorMap map,
                 const __grid_constant__ slab_arguments args) {
 // Compiled for sm_90a alone; the implementation declines other devices.
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    using accumulator = typename Operands::accumulator;
-    constexpr int columns = Operands::chunks * Operands::chunk_columns;
-    constexpr int record_bytes = Sets * Operands::set_bytes + step_slots * 2;
     extern __shared__ uint8_t shared[];
-    __shared__ __align__(8) uint64_t barriers[2 * stage_count];
-    const uint32_t stages = (ptx::shared_address(shared) + 1023) & ~1023u;
-    const uint32_t full = ptx::shared_address(barriers);
-    const uint32_t empty = full + 8 * stage_count;
-    const int lane = threadIdx.x & 31;
+    __shared__ __align__(8) uint64_t barriers[2 * max_stages];
+    const shared_layout at(args.geometry, shared, barriers);
     const int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0);
-
-    if (threadIdx.x == 0) {
-        for (int i = 0; i < stage_count; ++i) {
-            ptx::barrier_init(full + 8 * i, 1);
-            ptx::barrier_init(empty + 8 * i, consumer_warps);
-        }
+    if (threadIdx.x < max_stages) {
+        ptx::barrier_init(at.full + 8 * threadIdx.x, 1);
+        ptx::barrier_init(at.empty + 8 * threadIdx.x, consumer_warps);
         ptx::fence_barrier_init();
     }
-    for (int i = threadIdx.x; i < stage_count * zero_rows * row_bytes / 16; i += blockDim.x) {
-        const int per_stage = zero_rows * row_bytes / 16;
-        ptx::store_shared_zero16(stages + i / per_stage * stage_bytes + i % per_stage * 16);
-    }
+    if (threadIdx.x < zero_rows * row_bytes / 16)
+        ptx::store_shared_zero16(at.zeros + threadIdx.x * 16);
     __syncthreads();
+    ptx::wait_for_prerequisites();
+    ptx::launch_dependents();
 
     if (warp >= consumer_warps) {
         ptx::give_registers<24>();
-        if (warp == consumer_warps && lane == 0) produce(args, &map, columns, stages, full, empty);
-        return;
-    }
-    ptx::take_registers<112>();
-    int stage = 0;
-    uint32_t parity = 0;
-    for (int64_t tile = blockIdx.x; tile < args.tiles; tile += gridDim.x) {
-        const tile_walk at(args, tile);
-        const slab_group group = args.groups[at.group];
-        accumulator acc[Bundles][Sets][Operands::chunks][4] = {};
-        for (uint32_t slab = 0; slab < group.slab_count; ++slab) {
-            ptx::barrier_wait(full + 8 * stage, parity);
-            const uint32_t base = stages + stage * stage_bytes;
-            const uint32_t part = base + (zero_rows + group.slab_rows) * row_bytes;
-            const uint2 header = ptx::load_shared_v2(part + warp * 8);
-            // From an address one stage's rows before this stage's start to where those rows are.
-            const uint32_t previous =
-                (stage == 0 ? (stage_count - 1) * stage_bytes : -stage_bytes) +
-                group.slab_rows * row_bytes + zero_rows * row_bytes;
-            uint32_t record = part + header.x;
-            auto row = Operands::load_rows(record + Sets * Operands::set_bytes, lane);
-#pragma unroll
-            for (int bundle = 0; bundle < Bundles; ++bundle) {
-                const int steps = header.y >> (16 * bundle) & 0xffff;
-                for (int i = 0; i < steps; ++i) {
-                    typename Operands::values v[Sets];
-#pragma unroll
-                    for (int s = 0; s < Sets; ++s)
-                        v[s] = Operands::load_values(record + s * Operands::set_bytes, lane);
-                    record += record_bytes;
-                    const auto next =
-                        Operands::load_rows(record + Sets * Operands::set_bytes, lane);
-                    Operands::step(acc[bundle], base, previous, row, v);
-                    row = next;
-                }
-            }
-            // The stage before is needed no longer; the last of a tile is not read from the next.
-            __syncwarp();
-            if (lane == 0) {
-                if (slab > 0)
-                    ptx::barrier_arrive(empty + 8 * (stage == 0 ? stage_count - 1 : stage - 1));
-                if (slab + 1 == group.slab_count) ptx::barrier_arrive(empty + 8 * stage);
-            }
-            __syncwarp();
-            if (++stage == stage_count) {
-                stage = 0;
-                parity ^= 1;
-            }
-        }
-// Rolled, with moves, so that the code of the stores exists once.
-#pragma unroll 1
-        for (int bundle = 0; bundle < Bundles; ++bundle) {
-            const int64_t row =
-                args.bundle_rows[(at.group * consumer_warps + warp) * Bundles + bundle];
-            const int64_t column = int64_t{at.column_tile} * columns;
-            if (row >= 0)
-                store_bundle<Operands, Sets, Planes>(args.store, at.batch, row, column, acc[0]);
-#pragma unroll
-            for (int next = 1; next < Bundles; ++next) copy_sums(acc[next - 1], acc[next]);
-        }
+        if (threadIdx.x == consumer_warps * 32) produce<Operands>(args, &map, at);
+    } else {
+        ptx::take_registers<112>();
+        consume<Operands, Bundles, Sets, Planes>(args, at, warp);
     }
 #endif
 }
@@ -368,8 +307,17 @@ cudaError_t launch_slab(const CUtensorMap& map, const slab_arguments& args, int 
     const cudaError_t code =
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
     if (code != cudaSuccess) return code;
-    kernel<<<ctas, (consumer_warps + producer_warps) * 32, shared_bytes, stream>>>(map, args);
-    return cudaGetLastError();
+    cudaLaunchAttribute overlap;
+    overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    overlap.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config{};
+    config.gridDim = dim3(static_cast<unsigned>(ctas));
+    config.blockDim = dim3((consumer_warps + producer_warps) * 32);
+    config.dynamicSmemBytes = shared_bytes;
+    config.stream = stream;
+    config.attrs = &overlap;
+    config.numAttrs = 1;
+    return cudaLaunchKernelEx(&config, kernel, map, args);
 }
 
 #define MAGICUBE_DEFINE_SLAB_LAUNCH(OPERANDS, BUNDLES, SETS, PLANES)                             \

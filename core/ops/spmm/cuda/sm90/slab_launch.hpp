@@ -11,17 +11,21 @@
 
 namespace magicube::spmm::sm90 {
 
+// A line is a column tile, of one matrix of the batch if all have one pattern; otherwise it holds
+// the batch.
 struct slab_arguments {
-    const slab_group* groups;
-    const uint32_t* offsets;
+    slab_geometry geometry;
+    tile_order order;
+    const slab_part* parts;  // by group and slab
     const uint8_t* records;
     const int32_t*
-        bundle_rows;      // first row of A of each bundle, -1 for none; by group, warp, bundle
-    int32_t group_count;  // of one matrix
-    int32_t column_tiles;
-    int64_t groups_apart;  // between the groups of neighbours in the batch; 0: one pattern for all
-    int64_t tiles;
-    int32_t b_batched;  // 0: one B serves the batch
+        bundle_rows;  // first row of A of each bundle, -1 for none; by group, warp, bundle
+    uint32_t groups;  // of all patterns
+    uint32_t groups_a_matrix;
+    uint32_t column_tiles;
+    uint32_t lines;
+    bool one_pattern;
+    bool b_batched;  // false: one B serves the batch
     cuda::store_arguments store;
 };
 

@@ -33,6 +33,8 @@ class bundler {
         : a_(a), matrix_(matrix), rows_(shape.bundle_rows()) {}
 
     int64_t count() const { return ceil_div(a_.rows, rows_); }
+    int64_t cols() const { return a_.cols; }
+    const sr_bcrs_view& matrix() const { return a_; }
 
     bundle make(int64_t index) const {
         bundle result;
@@ -79,14 +81,21 @@ using step = std::array<int32_t, step_slots>;  // indices into bundle::rows; -1:
 // slab, where it can still be reached, unless waiting gains nothing.
 class stepper {
   public:
-    explicit stepper(const bundle& of) : bundle_(of) {}
+    stepper(const bundle& of, const slab_geometry& geometry) : bundle_(of), geometry_(geometry) {}
 
-    // Steps of the slab [begin, end) of K.
-    std::vector<step> advance(int64_t begin, int64_t end, bool last) {
+    // Steps of a slab.
+    std::vector<step> advance(int64_t slab) {
+        const bool last = slab + 1 == geometry_.slabs;
+        const int64_t end = (slab + 1) * geometry_.slab_rows;
+        // Rows before this one cannot be reached from the next slab.
+        const int64_t begin = end - int64_t{geometry_.kept} * geometry_.slab_rows;
         while (next_ < bundle_.rows.size() && bundle_.rows[next_].column < end) {
             waiting_[bundle_.rows[next_].column % residues].push_back(static_cast<int32_t>(next_));
             ++next_;
         }
+        // Few rows may wait, towards the end ever fewer, so that no slab is left with many steps.
+        const auto may_wait =
+            static_cast<size_t>(std::min<int64_t>(40, 10 * (geometry_.slabs - 1 - slab)));
         std::vector<step> steps;
         while (true) {
             size_t total = 0, fewest = SIZE_MAX, urgent = 0;
@@ -95,7 +104,9 @@ class stepper {
                 fewest = std::min(fewest, rows.size());
                 urgent += count_urgent(rows, begin, last);
             }
-            if (total == 0 || (urgent == 0 && fewest < matrices_a_step)) break;
+            if (total == 0) break;
+            const bool full = fewest >= matrices_a_step;
+            if (urgent == 0 && !full && total <= may_wait) break;
             steps.push_back(take(begin, last));
         }
         return steps;
@@ -163,6 +174,7 @@ class stepper {
     }
 
     const bundle& bundle_;
+    const slab_geometry& geometry_;
     size_t next_ = 0;
     std::array<queue, residues> waiting_;
 };
@@ -170,8 +182,8 @@ class stepper {
 // Writes records.
 class encoder {
   public:
-    encoder(const sr_bcrs_view& a, const slab_shape& shape, const bundler& bundles)
-        : a_(a), shape_(shape), bundles_(bundles) {}
+    encoder(const bundler& bundles, const slab_shape& shape, const slab_geometry& geometry)
+        : a_(bundles.matrix()), shape_(shape), geometry_(geometry), bundles_(bundles) {}
 
     void append(std::vector<uint8_t>& out, const bundle& of, const step& s, int64_t begin) const {
         const size_t start = out.size();
@@ -181,18 +193,24 @@ class encoder {
         for (int slot = 0; slot < step_slots; ++slot) {
             const int32_t row = s[static_cast<size_t>(slot)];
             if (row < 0) {
-                numbers[slot] = static_cast<int16_t>(slot % residues);
+                numbers[slot] = static_cast<int16_t>(hole(slot % residues));
                 continue;
             }
             const auto& gathered = of.rows[static_cast<size_t>(row)];
             const int64_t k = gathered.column - begin;
-            numbers[slot] = static_cast<int16_t>(k < 0 ? k : k + zero_rows);
+            numbers[slot] = static_cast<int16_t>(place_of(k));
             for (int r = 0; r < shape_.bundle_rows(); ++r)
                 put(record, slot, r, bundles_.value_index(of, gathered, r));
         }
     }
 
   private:
+    // Where a row of B lies, from the slab's start in 16-byte units, with its swizzle.
+    int64_t place_of(int64_t row) const { return row * (row_bytes / 16) + (row & 7); }
+    int64_t hole(int64_t residue) const {
+        return shape_.floats ? hole_numbers + place_of(residue) : place_of(residue);
+    }
+
     void put(uint8_t* record, int slot, int r, int64_t index) const {
         if (index < 0) return;
         const int set = r / 8 * shape_.planes;
@@ -229,83 +247,147 @@ class encoder {
 
     const sr_bcrs_view& a_;
     const slab_shape& shape_;
+    const slab_geometry& geometry_;
     const bundler& bundles_;
 };
 
-// The part of A of every slab of one group, with slabs of this height.
-struct group_parts {
-    std::vector<std::vector<uint8_t>> parts;
-    size_t largest = 0;
-};
-
-group_parts pack_group(const std::vector<bundle>& bundles, const encoder& encode,
-                       const slab_shape& shape, int64_t k, int64_t height) {
+// Appends the parts of one group; returns the bytes of the largest.
+int64_t pack_group(const bundler& bundles_of, const bundle* bundles, const slab_shape& shape,
+                   const slab_geometry& geometry, packed_slabs& packed) {
+    const encoder encode(bundles_of, shape, geometry);
     std::vector<stepper> steppers;
-    steppers.reserve(bundles.size());
-    for (const auto& b : bundles) steppers.emplace_back(b);
-    group_parts result;
-    const int64_t slabs = std::max<int64_t>(1, ceil_div(k, height));
-    for (int64_t slab = 0; slab < slabs; ++slab) {
-        const int64_t begin = slab * height;
-        std::vector<uint8_t> part(header_bytes);
+    for (int i = 0; i < consumer_warps * shape.bundles; ++i)
+        steppers.emplace_back(bundles[i], geometry);
+    auto& out = packed.records;
+    size_t largest = 0;
+    for (int64_t slab = 0; slab < geometry.slabs; ++slab) {
+        const size_t start = out.size();
+        out.resize(start + header_bytes);
         for (int warp = 0; warp < consumer_warps; ++warp) {
-            uint32_t header[2] = {static_cast<uint32_t>(part.size()), 0};
+            uint32_t header[2] = {static_cast<uint32_t>(out.size() - start), 0};
             for (int b = 0; b < shape.bundles; ++b) {
-                const size_t index =
-                    static_cast<size_t>(warp) * static_cast<size_t>(shape.bundles) +
-                    static_cast<size_t>(b);
-                const auto steps =
-                    steppers[index].advance(begin, begin + height, slab + 1 == slabs);
-                for (const auto& s : steps) encode.append(part, bundles[index], s, begin);
-                header[1] |= static_cast<uint32_t>(steps.size()) << (16 * b);
+                const int index = warp * shape.bundles + b;
+                const auto steps = steppers[static_cast<size_t>(index)].advance(slab);
+                for (const auto& s : steps)
+                    encode.append(out, bundles[index], s, slab * geometry.slab_rows);
+                header[1] |= static_cast<uint32_t>(steps.size()) << (8 * b);
             }
-            std::memcpy(part.data() + warp * 8, header, 8);
+            std::memcpy(out.data() + start + static_cast<size_t>(warp) * 8, header, 8);
         }
-        result.largest = std::max(result.largest, part.size());
-        result.parts.push_back(std::move(part));
+        const size_t bytes = out.size() - start;
+        packed.parts.push_back(
+            {static_cast<uint32_t>(start / 16), static_cast<uint32_t>(bytes / 16)});
+        largest = std::max(largest, bytes);
+    }
+    return static_cast<int64_t>(largest);
+}
+
+// Geometries for this K, the best first. Heights were chosen by measuring; the last fits every
+// pattern.
+std::vector<slab_geometry> geometries_for(int64_t k) {
+    struct ring {
+        int32_t slab_rows, b_stages, kept;
+    };
+    constexpr ring rings[] = {{320, 4, 1}, {256, 4, 1}, {192, 4, 1}, {128, 6, 2},
+                              {128, 4, 1}, {64, 8, 3},  {64, 4, 1}};
+    constexpr int64_t most_resident_rows = 1408, visit_rows = 512;
+    std::vector<slab_geometry> result;
+    const auto add = [&](int64_t slab_rows, int64_t b_stages, int64_t kept) {
+        slab_geometry g{};
+        g.slab_rows = static_cast<int32_t>(slab_rows);
+        for (int64_t boxes = 1; g.box_rows == 0; ++boxes)
+            if (slab_rows % boxes == 0 && slab_rows / boxes <= max_box_rows)
+                g.box_rows = static_cast<int32_t>(slab_rows / boxes);
+        g.slabs = static_cast<int32_t>(ceil_div(k, slab_rows));
+        g.b_stages = static_cast<int32_t>(b_stages);
+        g.kept = static_cast<int32_t>(kept);
+        result.push_back(g);
+    };
+    if (k <= most_resident_rows) {
+        const int64_t slabs = ceil_div(k, visit_rows);
+        add(round_up(ceil_div(k, slabs), 64), slabs, slabs - 1);
+    }
+    for (const auto& r : rings) {
+        const int64_t slabs = ceil_div(k, r.slab_rows);
+        if (slabs > r.b_stages) {
+            add(r.slab_rows, r.b_stages, r.kept);
+        } else {
+            add(r.slab_rows, slabs, slabs - 1);
+        }
     }
     return result;
 }
 
-}  // namespace
+// Divides what B leaves of shared memory; false if the parts do not fit.
+bool divide(slab_geometry& g, int64_t largest_part) {
+    constexpr int64_t fixed = 1024 + zero_rows * row_bytes + part_slack;  // 1024: to align
+    const int64_t room = shared_bytes - fixed - int64_t{g.b_stages} * g.slab_rows * row_bytes;
+    g.a_bytes = static_cast<int32_t>(round_up(largest_part, 128));
+    const int64_t fit = room / g.a_bytes;
+    if (!g.resident()) {
+        g.a_stages = g.b_stages - g.kept;
+        return fit >= g.a_stages;
+    }
+    g.a_stages = static_cast<int32_t>(std::min<int64_t>(fit, max_stages));
+    return fit >= 2;
+}
 
-packed_slabs pack_slabs(const sr_bcrs_view& a, const slab_shape& shape, int64_t matrices) {
-    packed_slabs result;
-    const int64_t a_group = int64_t{consumer_warps} * shape.bundles;
-    for (int64_t matrix = 0; matrix < matrices; ++matrix) {
-        const bundler make_bundles(a, shape, matrix);
-        const encoder encode(a, shape, make_bundles);
-        std::vector<bundle> all;
-        for (int64_t i = 0; i < make_bundles.count(); ++i) all.push_back(make_bundles.make(i));
-        // Bundles of like length go together, so that the warps of a CTA finish together.
+// The bundles of all groups of one matrix.
+std::vector<bundle> make_bundles(const bundler& make, int64_t a_group, bool keep_rows_together) {
+    std::vector<bundle> all;
+    for (int64_t i = 0; i < make.count(); ++i) all.push_back(make.make(i));
+    // Bundles of like length go together, so that the warps of a CTA finish together.
+    if (!keep_rows_together)
         std::stable_sort(all.begin(), all.end(), [](const bundle& x, const bundle& y) {
             return x.rows.size() > y.rows.size();
         });
-        all.resize(static_cast<size_t>(round_up(static_cast<int64_t>(all.size()), a_group)));
-        result.groups_a_matrix = static_cast<int64_t>(all.size()) / a_group;
-        for (size_t first = 0; first < all.size(); first += static_cast<size_t>(a_group)) {
-            const std::vector<bundle> bundles(all.begin() + static_cast<int64_t>(first),
-                                              all.begin() + static_cast<int64_t>(first) + a_group);
-            group_parts parts;
-            int64_t height = 512;
-            for (;; height -= box_rows) {
-                parts = pack_group(bundles, encode, shape, a.cols, height);
-                if (height * row_bytes + static_cast<int64_t>(parts.largest) <= slab_budget) break;
-                require(height > box_rows, status::internal_error, "slab records do not fit");
-            }
-            result.groups.push_back({static_cast<uint32_t>(result.offsets.size()),
-                                     static_cast<uint32_t>(height),
-                                     static_cast<uint32_t>(parts.parts.size()), 0});
-            for (const auto& part : parts.parts) {
-                result.offsets.push_back(static_cast<uint32_t>(result.records.size() / 16));
-                result.records.insert(result.records.end(), part.begin(), part.end());
-            }
-            result.offsets.push_back(static_cast<uint32_t>(result.records.size() / 16));
-            for (const auto& b : bundles)
-                result.bundle_rows.push_back(static_cast<int32_t>(b.first_row));
-        }
+    all.resize(static_cast<size_t>(round_up(static_cast<int64_t>(all.size()), a_group)));
+    return all;
+}
+
+// Whether some groups gather many more rows than others.
+bool is_uneven(const std::vector<bundle>& bundles, int64_t a_group) {
+    size_t most = 0, fewest = SIZE_MAX;
+    for (auto at = bundles.begin(); at != bundles.end(); at += a_group) {
+        size_t gathered = 0;
+        for (auto b = at; b != at + a_group; ++b) gathered += b->rows.size();
+        most = std::max(most, gathered);
+        fewest = std::min(fewest, gathered);
     }
-    return result;
+    return !bundles.empty() && most > fewest + fewest / 2;
+}
+
+}  // namespace
+
+packed_slabs pack_slabs(const sr_bcrs_view& a, const slab_shape& shape, int64_t matrices,
+                        bool keep_rows_together) {
+    const int64_t a_group = int64_t{consumer_warps} * shape.bundles;
+    std::vector<bundler> bundlers;
+    std::vector<std::vector<bundle>> bundles;
+    packed_slabs result;
+    for (int64_t matrix = 0; matrix < matrices; ++matrix) {
+        bundlers.emplace_back(a, shape, matrix);
+        bundles.push_back(make_bundles(bundlers.back(), a_group, keep_rows_together));
+        result.groups_a_matrix = static_cast<int64_t>(bundles.back().size()) / a_group;
+        result.uneven |= is_uneven(bundles.back(), a_group);
+        for (const auto& b : bundles.back())
+            result.bundle_rows.push_back(static_cast<int32_t>(b.first_row));
+    }
+    for (slab_geometry& g : geometries_for(a.cols)) {
+        result.parts.clear();
+        result.records.clear();
+        int64_t largest = 0;
+        for (size_t matrix = 0; matrix < bundles.size(); ++matrix)
+            for (size_t first = 0; first < bundles[matrix].size();
+                 first += static_cast<size_t>(a_group))
+                largest = std::max(largest, pack_group(bundlers[matrix], &bundles[matrix][first],
+                                                       shape, g, result));
+        if (!divide(g, largest)) continue;
+        result.geometry = g;
+        result.parts.insert(result.parts.end(), parts_read_ahead, slab_part{});
+        return result;
+    }
+    fail(status::internal_error, "no slab geometry fits");
 }
 
 }  // namespace magicube::spmm::sm90

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The slab family as an implementation of SpMM: what it accepts, its packing, its launches.
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -34,10 +35,14 @@ constexpr int planes_of(bool planes, int sets) {
     return planes ? sets : 1;
 }
 
+constexpr bool is_half(const char* operands) {
+    return operands[1] == 'p' || operands[1] == 'f';
+}
+
 #define MAGICUBE_SLAB(OPERANDS, BUNDLES, SETS, PLANES)                  \
     {#OPERANDS,                                                         \
      {BUNDLES, SETS / planes_of(PLANES, SETS), planes_of(PLANES, SETS), \
-      #OPERANDS[1] == 'p' || #OPERANDS[1] == 'f'},                      \
+      #OPERANDS[0] == 'e' || is_half(#OPERANDS), is_half(#OPERANDS)},   \
      launch_slab_##OPERANDS##_##BUNDLES##_##SETS},
 const instance instances[] = {MAGICUBE_SLABS(MAGICUBE_SLAB)};
 #undef MAGICUBE_SLAB
@@ -105,7 +110,7 @@ std::string decline(const context& ctx, const problem& p) {
 
 // Where the sections of the plan's buffer lie.
 struct layout {
-    int64_t groups, offsets, records, bundle_rows, bytes;
+    int64_t parts, records, bundle_rows, bytes;
 
     explicit layout(const packed_slabs& packed) {
         buffer_layout sections;
@@ -113,8 +118,7 @@ struct layout {
             return sections.reserve(static_cast<int64_t>(array.size()), sizeof(array[0]),
                                     "the packed A");
         };
-        groups = reserve(packed.groups);
-        offsets = reserve(packed.offsets);
+        parts = reserve(packed.parts);
         records = reserve(packed.records);
         bundle_rows = reserve(packed.bundle_rows);
         bytes = sections.bytes();
@@ -123,7 +127,8 @@ struct layout {
 
 packed_slabs pack(const context& ctx, const problem& p) {
     const cuda::host_copy a(ctx, p.pattern);
-    return pack_slabs(a.view(), instance_for(ctx, p).shape, matrices_of(p));
+    return pack_slabs(a.view(), instance_for(ctx, p).shape, matrices_of(p),
+                      p.c_order == order::col);
 }
 
 // Bytes of B's copy, if the execution's B should need one.
@@ -141,18 +146,24 @@ class slab_plan final : public plan {
         : plan(ctx, p, std::move(resources)), instance_(instance_for(ctx, p)) {
         const packed_slabs packed = pack(ctx, p);
         const layout at(packed);
+        const auto bundles = static_cast<size_t>(instance_.shape.bundles);
         char* buffer = this->resources().buffer.data();
         const auto upload = [&](int64_t offset, const auto& array) {
             copy_memory(ctx, buffer + offset, array.data(), array.size() * sizeof(array[0]));
             return buffer + offset;
         };
-        arguments_.groups = reinterpret_cast<const slab_group*>(upload(at.groups, packed.groups));
-        arguments_.offsets = reinterpret_cast<const uint32_t*>(upload(at.offsets, packed.offsets));
+        arguments_.geometry = packed.geometry;
+        arguments_.parts = reinterpret_cast<const slab_part*>(upload(at.parts, packed.parts));
         arguments_.records = reinterpret_cast<const uint8_t*>(upload(at.records, packed.records));
         arguments_.bundle_rows =
             reinterpret_cast<const int32_t*>(upload(at.bundle_rows, packed.bundle_rows));
-        arguments_.group_count = static_cast<int32_t>(packed.groups_a_matrix);
-        arguments_.groups_apart = matrices_of(p) > 1 ? packed.groups_a_matrix : 0;
+        arguments_.groups =
+            static_cast<uint32_t>(packed.bundle_rows.size() / (consumer_warps * bundles));
+        arguments_.groups_a_matrix = static_cast<uint32_t>(packed.groups_a_matrix);
+        arguments_.one_pattern = matrices_of(p) == 1;
+        arguments_.order = packed.uneven                ? tile_order::snake
+                           : packed.geometry.resident() ? tile_order::contiguous
+                                                        : tile_order::interleaved;
         synchronize(ctx);  // the arrays on the host end here
         ctas_ = magicube::cuda::multiprocessors(ctx.ordinal);
     }
@@ -170,12 +181,17 @@ class slab_plan final : public plan {
         k.store = cuda::make_store_arguments(ctx, p, args);
         const dense_view b =
             cuda::is_staged(args.b) ? args.b : cuda::prepare_b(ctx, args.b, args.workspace);
-        k.column_tiles = static_cast<int32_t>(ceil_div(b.cols, tile_columns(p.b_type)));
-        k.tiles = checked_mul(int64_t{k.group_count} * k.column_tiles, p.batch_count, "tiles");
+        k.column_tiles = static_cast<uint32_t>(ceil_div(b.cols, tile_columns(p.b_type)));
+        const int64_t lines = int64_t{k.column_tiles} * (k.one_pattern ? p.batch_count : 1);
+        const int64_t tiles = checked_mul(lines, k.groups, "tiles");
+        require(tiles <= INT32_MAX, status::not_supported, "C has ", tiles,
+                " tiles of 256 x 128; one launch takes 2^31 - 1");
+        k.lines = static_cast<uint32_t>(lines);
         k.b_batched = b.batch_stride != 0;
         device_scope scope(ctx.ordinal);
-        const CUtensorMap map = magicube::cuda::make_row_map(b, tile_columns(p.b_type), box_rows);
-        const int ctas = static_cast<int>(std::min<int64_t>(k.tiles, ctas_));
+        const CUtensorMap map =
+            magicube::cuda::make_row_map(b, tile_columns(p.b_type), k.geometry.box_rows);
+        const int ctas = static_cast<int>(std::min<int64_t>(tiles, ctas_));
         check(instance_.launch(map, k, ctas, ctx.stream), "slab_kernel");
     }
 
@@ -185,18 +201,27 @@ class slab_plan final : public plan {
     int ctas_ = 0;
 };
 
-// Steps of 32 slots keep an SM's shared memory busy for 32 clocks (8 ldmatrix of 512 bytes); the
-// rest is stores and the filling of stages.
+// What a tile takes on the H200, in clocks, as fitted to tests/benchmark/RESULTS.md: the filling of
+// the ring and the gathers overlap in part, the stores with nothing.
 double cost(const context& ctx, const problem& p) {
-    constexpr double clocks_per_us = 1700, launch_us = 3;
-    const double columns = static_cast<double>(round_up(p.n_max, tile_columns(p.b_type)));
-    const double slots =
-        static_cast<double>(p.pattern.slots) * std::max(1, p.pattern.vector_length / 8);
-    const double steps = slots / step_slots * columns / tile_columns(p.b_type);
-    const double stores = static_cast<double>(p.pattern.rows) * columns / 1024;
-    const double batch = static_cast<double>(p.batch_count);
-    return launch_us + batch * (steps * 40 + stores * 8) / clocks_per_us /
-                           magicube::cuda::multiprocessors(ctx.ordinal);
+    constexpr double clocks_per_us = 1750, launch_us = 2;
+    constexpr double clocks_a_row = 3.6, clocks_a_step = 35, clocks_a_stored_row = 29;
+    constexpr double slots_used = 0.8 * step_slots;
+    const slab_shape& shape = instance_for(ctx, p).shape;
+    const int rows_a_tile = consumer_warps * shape.bundles * shape.bundle_rows();
+    const auto row_tiles = static_cast<double>(ceil_div(p.pattern.rows, rows_a_tile));
+    const auto column_tiles = static_cast<double>(ceil_div(p.n_max, tile_columns(p.b_type)));
+    const auto matrices = static_cast<double>(p.pattern.different_patterns ? p.batch_count : 1);
+    // Longer vectors are gathered once for each bundle that they are cut into.
+    const double gathers = static_cast<double>(p.pattern.slots) *
+                           std::max(1, p.pattern.vector_length / shape.bundle_rows());
+    const double steps = gathers / slots_used / (row_tiles * matrices);
+    const double clocks = 1.2 * std::hypot(static_cast<double>(p.pattern.cols) * clocks_a_row,
+                                           steps * clocks_a_step) +
+                          rows_a_tile * clocks_a_stored_row;
+    const double tiles = row_tiles * column_tiles * static_cast<double>(p.batch_count);
+    const double turns = std::max(1.0, tiles / magicube::cuda::multiprocessors(ctx.ordinal));
+    return launch_us + turns * clocks / clocks_per_us;
 }
 
 std::unique_ptr<plan> make(const context& ctx, const problem& p, plan_resources resources) {
