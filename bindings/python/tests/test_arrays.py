@@ -107,8 +107,8 @@ def test_cuda_arrays_are_refused(weight) -> None:
     for array in (CudaArray(), device):
         with pytest.raises(mc.DeviceMismatchError, match=r"A lies in host memory.*B lies on CUDA"):
             A @ array
-        with pytest.raises(NotImplementedError, match="x lies in CUDA memory.*host memory"):
-            mc.quantize(array)
+        with pytest.raises(NotImplementedError, match="values lies in CUDA memory.*host memory"):
+            mc.pack_int4(array)
     assert device.calls == 0
     with pytest.raises(NotImplementedError, match="DLPack type 10"):
         A @ Producer(np.ones((30, 7), np.int8), device=(10, 0))

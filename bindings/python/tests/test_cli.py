@@ -197,7 +197,8 @@ def test_bench_reports_results_that_are_no_numbers(monkeypatch):
         (("--plot", "out.jpg"), "out.jpg"),
     ],
 )
-def test_bench_refuses(words, part):
+def test_bench_refuses(words, part, monkeypatch):
+    monkeypatch.setenv("MAGICUBE_BENCH", "/no/such/program")
     told = invoke_json("bench", "spmm", *SMALL, *words, code=2)
     assert set(told) == {"error"} and told["error"]["type"]
     assert part in told["error"]["message"] and len(told["error"]["message"]) > 10

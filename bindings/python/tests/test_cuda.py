@@ -53,7 +53,7 @@ def test_every_implementation(rng, V: int, implementation: str | None) -> None:
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("out_order", ["C", "F"])
 @pytest.mark.parametrize("pad", [0, 1, 16])
-def test_orders_and_leading_dimensions(rng, order: str, out_order: str, pad: int) -> None:
+def test_issue_04_orders_and_leading_dimensions(rng, order: str, out_order: str, pad: int) -> None:
     _, A = problem(rng)
     B = ref.values(rng, "int8", (90, 21))
     lines = np.ascontiguousarray(B if order == "C" else B.T)
@@ -68,6 +68,19 @@ def test_orders_and_leading_dimensions(rng, order: str, out_order: str, pad: int
         shown = got.T if out_order == "F" else got
         dense = shown.is_contiguous() if isinstance(lib, Torch) else shown.flags.c_contiguous
         assert dense
+
+
+def test_issue_04_what_is_not_contiguous_is_refused_with_the_fix(rng) -> None:
+    _, A = problem(rng)
+    wide = ref.values(rng, "int8", (90, 42))
+    fixes = {Torch: r"B\.contiguous\(\)", CuPy: r"cupy\.ascontiguousarray\(B\)"}
+    for kind, fix in fixes.items():
+        lib = kind()
+        with pytest.raises(mc.InvalidValueError, match=fix):
+            mc.spmm(A.cuda(), lib.put(wide)[:, ::2])
+        out = lib.put(np.zeros((72, 42), np.int32))[:, ::2]
+        with pytest.raises(mc.InvalidValueError, match=fix.replace("B", "out")):
+            mc.spmm(A.cuda(), lib.put(wide[:, :21].copy()), out=out)
 
 
 def test_out_and_beta(rng, lib) -> None:
@@ -141,7 +154,7 @@ def test_value_modes(rng, lib) -> None:
 
 
 @pytest.mark.parametrize("kind", ["patterns", "values", "shared"])
-def test_batches(rng, lib, kind: str) -> None:
+def test_issue_19_batches(rng, lib, kind: str) -> None:
     data = ref.values(rng, "int8", (3, 40, 56))
     exists = ref.keep(rng, (3, 40, 56), 8, 0.4)
     if kind == "patterns":
@@ -154,7 +167,7 @@ def test_batches(rng, lib, kind: str) -> None:
     ref.same_bits(lib.get(A.cuda() @ lib.put(B)), A @ B)
 
 
-def test_empty_matrices(rng, lib) -> None:
+def test_issue_06_empty_matrices(rng, lib) -> None:
     A = mc.SrBcrs.from_dense(np.zeros((16, 24), np.int8))
     ref.same_bits(lib.get(A.cuda() @ lib.put(np.ones((24, 5), np.int8))), np.zeros((16, 5), "i4"))
     nothing = A.cuda() @ lib.put(np.ones((24, 0), np.int8))
@@ -175,7 +188,7 @@ def test_dequantize(rng, lib, granularity: str, dtype: str) -> None:
 # ---- where arrays lie ----------------------------------------------------------------------------
 
 
-def test_mixed_devices(rng) -> None:
+def test_issue_03_mixed_devices(rng) -> None:
     lib = Torch()
     _, A = problem(rng)
     B = ref.values(rng, "int8", (90, 24))
@@ -207,7 +220,7 @@ def test_mixed_devices(rng) -> None:
 
 
 @pytest.mark.skipif(mc.device_count("cuda") < 2, reason="there are not two GPUs")
-def test_two_gpus(rng) -> None:
+def test_issue_03_two_gpus(rng) -> None:
     """The device is that of the arrays, whatever the current one is."""
     torch = Torch().torch
     _, A = problem(rng)
@@ -285,9 +298,8 @@ def test_matrices_on_the_device(rng, tmp_path) -> None:
     again = mc.SrBcrs(G.shape, *arrays, vector_length=8, stride=G.stride)
     assert (again.device, again.nnz) == ("cuda:0", A.nnz)
     assert G.col_indices.read_only  # type: ignore[union-attr]
-    for run in (G.to_dense, G.to_mask, G.to_scipy, lambda: G.astype("int16"), G.convert):
-        with pytest.raises(mc.NotSupportedError, match=r"CUDA device 0.*A\.cpu\(\)"):
-            run()
+    with pytest.raises(mc.NotSupportedError, match=r"CUDA device 0.*A\.cpu\(\)"):
+        G.to_scipy()
     for run in (
         lambda: mc.sddmm(G, np.ones((72, 8), np.int8), np.ones((8, 90), np.int8)),
         lambda: mc.sparse_softmax(G),
@@ -306,10 +318,6 @@ def test_host_only_operations_say_so() -> None:
     torch = Torch().torch
     x = torch.ones((16, 16), device="cuda")
     for run, text in [
-        (lambda: mc.SrBcrs.from_dense(x), r"w\.cpu\(\).*method cuda\(\)"),
-        (lambda: mc.SrBcrs.from_torch(x), r"w\.cpu\(\).*method cuda\(\)"),
-        (lambda: mc.quantize(x), r"x\.cpu\(\)"),
-        (lambda: mc.prune(x, keep=1), r"\.cpu\(\)"),
         (lambda: mc.pack_int4(x), r"\.cpu\(\)"),
         (lambda: mc.to_cuda(x), r"\.cpu\(\)"),
     ]:
@@ -363,8 +371,11 @@ def test_commands() -> None:
     runner = typer_testing.CliRunner()
     sizes = ["--m", "256", "--k", "256", "--n", "128", "--rounds", "1", "--json"]
     done = runner.invoke(app, ["bench", "spmm", "--device", "cuda", *sizes])
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["correct"]
+    if done.exit_code == 2:  # the program that it runs was not built
+        assert "MAGICUBE_BUILD_BENCHMARK" in done.output
+    else:
+        assert done.exit_code == 0, done.output
+        assert json.loads(done.stdout)["correct"]
     done = runner.invoke(app, ["bench", "sddmm", "--device", "cuda", *sizes])
     assert done.exit_code == 2
     done = runner.invoke(app, ["verify", "--device", "cuda", "--cases", "60", "--json"])

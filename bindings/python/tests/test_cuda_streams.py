@@ -80,7 +80,7 @@ def test_producers_on_another_stream_are_waited_for(rng) -> None:
 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("mode", ["fixed", "updatable", "per_call"])
-def test_torch_graph(rng, mode: str, order: str) -> None:
+def test_issue_07_torch_graph(rng, mode: str, order: str) -> None:
     lib = Torch()
     torch = lib.torch
     _, A = problem(rng)
@@ -114,7 +114,7 @@ def test_torch_graph(rng, mode: str, order: str) -> None:
         ref.same_bits(lib.get(result), expected)
 
 
-def test_cupy_graph(rng) -> None:
+def test_issue_07_cupy_graph(rng) -> None:
     lib = CuPy()
     cupy = lib.cupy
     _, A = problem(rng)
@@ -187,7 +187,7 @@ def test_two_streams_at_once(rng) -> None:
 
 @pytest.mark.parametrize("own_streams", [False, True])
 @pytest.mark.parametrize("library", [Torch, CuPy])
-def test_threads_on_one_plan(rng, library: Any, own_streams: bool) -> None:
+def test_issue_03_threads_on_one_plan(rng, library: Any, own_streams: bool) -> None:
     """torch gives scratch to each execution; CuPy's executions take the plan's of their stream."""
     lib = library()
     _, A = problem(rng, shape=(128, 256))

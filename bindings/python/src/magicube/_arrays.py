@@ -93,6 +93,14 @@ class Library:
             array = array.swapaxes(-1, -2)
         return array, array_of(array, "out")[0]
 
+    def contiguous(self, argument: str, order: str = "C") -> str:
+        """The expression that makes an operand contiguous, for messages."""
+        if self.name == "torch":
+            return f"{argument}.contiguous()" if order == "C" else f"{argument}.mT.contiguous().mT"
+        package = "cupy" if self.name == "cupy" else "numpy"
+        function = "ascontiguousarray" if order == "C" else "asfortranarray"
+        return f"{package}.{function}({argument})"
+
     def _torch_empty(self, shape: tuple[int, ...], dtype: DType, zero: bool) -> Any:
         torch = sys.modules["torch"]
         name = {"bf16": "bfloat16", "e4m3": "float8_e4m3fn"}.get(dtype.name, dtype.storage.name)

@@ -7,6 +7,8 @@ import sys
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from magicube import _native
 from magicube._arrays import NUMPY, Library, Stored, Use, array_of
 from magicube._device import Handle, native_handle
@@ -56,9 +58,7 @@ class Call:
         """The library of the array that decides on the stream."""
         if self._lead is not None:
             return self._lead
-        if not self.place.on_cuda:
-            return NUMPY
-        return Library("magicube", ordinal=self.place.ordinal, own_stream=self._stream or 0)
+        return self.own_library()
 
     def array(self, x: Any, argument: str, writable: bool = False) -> tuple[Stored, Library]:
         """A view of an operand, as :func:`array_of` gives it, in the order of the call's stream."""
@@ -81,6 +81,31 @@ class Call:
         if self._lead is None:
             self._lead = library
         return view, library
+
+    def own_library(self) -> Library:
+        """What makes arrays of NumPy or of this package where the call takes place."""
+        if not self.place.on_cuda:
+            return NUMPY
+        return Library("magicube", ordinal=self.place.ordinal, own_stream=self._stream or 0)
+
+    def empty(self, count: int, dtype: np.dtype[Any]) -> Stored:
+        """A new array of one axis where the call takes place, for the call to write to."""
+        if not self.place.on_cuda:
+            return np.empty(count, dtype)
+        array = DeviceArray.empty(count, dtype, self.place.ordinal)
+        array._stream = self._stream or 0
+        return array
+
+    def workspace(self, count: int) -> tuple[Any, int]:
+        """Scratch memory where the call takes place: what owns it, and its address."""
+        if count == 0:
+            return None, 0
+        named = self._handle is not None and self._handle.stream is not None
+        scratch = None if named else self.lead.scratch(count)
+        if scratch is not None:
+            return scratch, int(scratch.data_ptr())
+        memory = _native.Memory(_native.DEVICES[self.place.kind], self.place.ordinal, count)
+        return memory, memory.address
 
     def native(self) -> _native.Handle:
         """The handle to call with, on the call's stream."""

@@ -9,7 +9,9 @@ from typing import Any, Callable
 import numpy as np
 
 from magicube import _native
-from magicube._arrays import AnyArray, address, as_int, checked_dtype, choose
+from magicube._arrays import AnyArray, Stored, address, as_int, checked_dtype, choose
+from magicube._call import Call
+from magicube._device_array import DeviceArray
 from magicube._dtypes import DTYPES, DType, name_of
 from magicube._matrix import Matrix
 from magicube.errors import InvalidValueError, NotSupportedError
@@ -42,11 +44,11 @@ class Layout:
 class Parts:
     """The arrays of an SR-BCRS matrix."""
 
-    row_begin: AnyArray
-    row_end: AnyArray
-    col_indices: AnyArray
-    values: AnyArray | None
-    element_mask: AnyArray | None
+    row_begin: Stored
+    row_end: Stored
+    col_indices: Stored
+    values: Stored | None
+    element_mask: Stored | None
 
 
 def make_layout(
@@ -67,6 +69,7 @@ def make_layout(
 
 
 def _run(
+    call: Call,
     layout: Layout,
     count: Callable[[dict[str, int]], tuple[int, _native.Memory]],
     fill: Callable[[dict[str, int], _native.Memory], None],
@@ -74,8 +77,8 @@ def _run(
     with_mask: bool,
 ) -> Parts:
     blocks = layout.block_rows * (1 if layout.batch is None else layout.batch)
-    row_begin = np.empty(blocks, INDEX_DTYPES[layout.index_dtype])
-    row_end = np.empty_like(row_begin)
+    row_begin = call.empty(blocks, INDEX_DTYPES[layout.index_dtype])
+    row_end = call.empty(blocks, INDEX_DTYPES[layout.index_dtype])
     arrays = {
         "vector_length": layout.vector_length,
         "stride": layout.stride,
@@ -85,28 +88,30 @@ def _run(
         "row_end": address(row_end),
     }
     slots, workspace = count(arrays)
-    col_indices = np.empty(slots, np.int32)
+    col_indices = call.empty(slots, np.dtype(np.int32))
     arrays["slots"] = slots
     arrays["col_indices"] = address(col_indices)
     values = element_mask = None
     if with_values:
         items = layout.dtype.storage_count(slots * layout.vector_length)
-        values = np.empty(items, layout.dtype.storage)
+        values = call.empty(items, layout.dtype.storage)
         arrays["values"] = address(values)
     if with_mask:
-        element_mask = np.empty(slots * -(-layout.vector_length // 8), np.uint8)
+        element_mask = call.empty(slots * -(-layout.vector_length // 8), np.dtype(np.uint8))
         arrays["element_mask"] = address(element_mask)
     fill(arrays, workspace)
     return Parts(row_begin, row_end, col_indices, values, element_mask)
 
 
 def from_dense(
-    handle: _native.Handle, dense: Matrix, mask: Matrix | None, layout: Layout, with_values: bool
+    call: Call, dense: Matrix, mask: Matrix | None, layout: Layout, with_values: bool
 ) -> Parts:
-    """Dense, with or without a mask -> SR-BCRS."""
+    """Dense, with or without a mask -> SR-BCRS, where the call takes place."""
+    handle = call.native()
     source = dense.descriptor()
     marks = None if mask is None else mask.descriptor()
     return _run(
+        call,
         layout,
         lambda arrays: _native.dense_to_sr_bcrs_count(handle, source, marks, arrays),
         lambda arrays, scratch: _native.dense_to_sr_bcrs_fill(
@@ -118,10 +123,12 @@ def from_dense(
 
 
 def from_sparse(
-    handle: _native.Handle, source: _native.SpMat, layout: Layout, with_values: bool
+    call: Call, source: _native.SpMat, layout: Layout, with_values: bool
 ) -> Parts:
-    """CSR, BSR or SR-BCRS -> SR-BCRS."""
+    """CSR, BSR or SR-BCRS -> SR-BCRS, where the call takes place."""
+    handle = call.native()
     return _run(
+        call,
         layout,
         lambda arrays: _native.sparse_to_sr_bcrs_count(handle, source, arrays),
         lambda arrays, scratch: _native.sparse_to_sr_bcrs_fill(handle, source, arrays, scratch),
@@ -171,9 +178,9 @@ class CompressedRows:
 
     shape: tuple[int, int]
     block: tuple[int, int] | None
-    offsets: AnyArray
-    indices: AnyArray
-    values: AnyArray
+    offsets: Stored
+    indices: Stored
+    values: Stored
     dtype: DType
 
     def descriptor(self) -> _native.SpMat:
@@ -195,18 +202,24 @@ class CompressedRows:
 def compressed_rows(
     shape: tuple[int, int],
     block: tuple[int, int] | None,
-    offsets: AnyArray,
-    indices: AnyArray,
-    values: AnyArray,
+    offsets: Stored,
+    indices: Stored,
+    values: Stored,
     dtype: DType,
 ) -> CompressedRows:
-    """Bring index arrays to the types of the ABI: int32 columns, int32 or int64 offsets."""
+    """Bring index arrays to the types of the ABI: int32 columns, int32 or int64 offsets.
+
+    Those on a GPU must have these types, and are not looked at.
+    """
     if max(shape) > np.iinfo(np.int32).max:
         raise NotSupportedError(f"the matrix has shape {shape}; rows and columns fit 31 bits")
     if offsets.dtype not in INDEX_DTYPES.values() or indices.dtype.kind != "i":
         raise InvalidValueError(
             f"index arrays are of {offsets.dtype} and {indices.dtype}; they must be int32 or int64"
         )
+    if not isinstance(offsets, np.ndarray):
+        return CompressedRows(shape, block, offsets, indices, values, dtype)
+    assert isinstance(indices, np.ndarray) and isinstance(values, np.ndarray)
     limit = shape[1] if block is None else -(-shape[1] // max(block[1], 1))
     if indices.size and not (0 <= int(indices.min()) and int(indices.max()) < limit):
         raise InvalidValueError(
@@ -223,14 +236,20 @@ def compressed_rows(
     )
 
 
-def readable(array: AnyArray, wanted: DType | None) -> tuple[AnyArray, DType]:
+def readable(array: Stored, wanted: DType | None) -> tuple[Stored, DType]:
     """An array as the library can read it: fp64 becomes fp32 if a floating type was asked for."""
+    if array.dtype == np.float64 and isinstance(array, DeviceArray):
+        raise InvalidValueError(
+            "the matrix has items of float64 and lies on a GPU; convert it there first, for "
+            "example to float32"
+        )
     if array.dtype == np.float64:
         if wanted is None or not wanted.floating:
             raise InvalidValueError(
                 "the matrix has items of float64, which no element type holds; name the type to "
                 "convert to, for example dtype='fp32'"
             )
+        assert isinstance(array, np.ndarray)
         array = array.astype(np.float32)
     relabel = wanted if wanted is not None and wanted.name == "int12" else None
     return array, checked_dtype(array, relabel, "the matrix")

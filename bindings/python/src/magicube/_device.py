@@ -86,9 +86,10 @@ class Handle:
         Which device of that kind.
     num_threads : int
         Threads of the process's pool that calls may use; 0 means all.
-    validation : {"full", "basic"}
-        "basic" checks sizes, types and pointers; "full" also the contents of index arrays, scales
-        and values (on the CPU).
+    validation : {"full", "basic"}, optional
+        "basic", the default on a GPU, checks sizes, types and pointers; "full", the default on the
+        CPU, also the contents of index arrays, scales and values. On a GPU "full" copies the index
+        arrays that a conversion reads to the host.
     deterministic : bool
         Whether the same call gives the same bits each time, at some cost.
     stream : int, optional
@@ -113,12 +114,13 @@ class Handle:
         device: str = "cpu",
         ordinal: int = 0,
         num_threads: int = 0,
-        validation: str = "full",
+        validation: str | None = None,
         deterministic: bool = False,
         stream: int | None = None,
     ) -> None:
         kind = choose(device, _native.DEVICES, "device")
-        level = choose(validation, _native.VALIDATIONS, "validation")
+        if validation is not None:
+            choose(validation, _native.VALIDATIONS, "validation")
         self.device = device
         """"cpu" or "cuda"."""
         self.ordinal = as_int(ordinal, "ordinal", 32)
@@ -129,7 +131,8 @@ class Handle:
             raise InvalidValueError(f"stream is {stream}; a handle of the CPU has no stream")
         self._native = _native.Handle(kind, self.ordinal)
         self.num_threads = num_threads
-        self._native.validation = level
+        if validation is not None:
+            self.validation = validation
         self._native.deterministic = bool(deterministic)
 
     @property

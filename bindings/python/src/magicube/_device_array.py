@@ -172,6 +172,17 @@ class DeviceArray:
             )
         return self._with(shape, dense_strides(shape, self.dtype))
 
+    def view(self, dtype: Any) -> DeviceArray:
+        """The same memory as items of another type of the same size."""
+        item = np.dtype(dtype)
+        if item.itemsize != self.dtype.itemsize:
+            raise InvalidValueError(
+                f"items of {self.dtype} cannot be seen as {item}, whose size is another"
+            )
+        other = self._with(self.shape, self.strides)
+        other.dtype = item
+        return other
+
     def numpy(self) -> np.ndarray[Any, Any]:
         """A copy in host memory; waits for the work that writes the items."""
         result: np.ndarray[Any, Any] = np.empty(self.shape, self.dtype)

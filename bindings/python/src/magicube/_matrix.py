@@ -107,22 +107,22 @@ def matrix(
             f"{argument} has shape {array.shape}; it must be a matrix, or a batch of matrices"
         )
     if mask:
-        if array.dtype == np.bool_ and isinstance(array, np.ndarray):
+        if array.dtype == np.bool_:
             array = array.view(np.uint8)
         if array.dtype != np.uint8:
             raise InvalidValueError(f"{argument} has items of {array.dtype}, not bool or uint8")
     found = checked_dtype(array, dtype, argument)
     check_writable(array, argument, writable)
     check_aligned(array, argument)
-    strides = _element_strides(array, argument)
+    strides = _element_strides(array, argument, library)
     rows, cols = array.shape[-2:]
     if array.size == 0:
         used = order or "C"
         ld = max(1, cols if used == "C" else rows)
     else:
-        used, ld = _layout(rows, cols, strides[-2], strides[-1], order, argument)
+        used, ld = _layout(rows, cols, strides[-2], strides[-1], order, argument, library)
     dense = ld * (rows if used == "C" else cols)
-    batch, batch_stride = _batch(array, strides[0], dense, writable, argument)
+    batch, batch_stride = _batch(array, strides[0], dense, writable, argument, library)
     return Matrix(array, found, rows, cols, used, ld, batch, batch_stride, library, writable)
 
 
@@ -132,18 +132,24 @@ def _operand(
     return host_array(x, argument) if call is None else call.array(x, argument, writable)
 
 
-def _element_strides(array: Stored, argument: str) -> tuple[int, ...]:
+def _element_strides(array: Stored, argument: str, library: Library) -> tuple[int, ...]:
     size = array.dtype.itemsize
     if any(stride % size for stride in array.strides):
         raise InvalidValueError(
             f"{argument} has strides of {array.strides} bytes, no multiples of its {size}-byte "
-            f"items; pass numpy.ascontiguousarray({argument})"
+            f"items; pass {library.contiguous(argument)}"
         )
     return tuple(stride // size for stride in array.strides)
 
 
 def _layout(
-    rows: int, cols: int, row_stride: int, col_stride: int, order: str | None, argument: str
+    rows: int,
+    cols: int,
+    row_stride: int,
+    col_stride: int,
+    order: str | None,
+    argument: str,
+    library: Library,
 ) -> tuple[str, int]:
     """Order and leading dimension; an axis of at most one element fits any stride."""
     ld_row = _leading(rows, cols, row_stride, col_stride)
@@ -153,18 +159,15 @@ def _layout(
     if order != "C" and ld_col is not None:
         return "F", ld_col
     if order is not None and (ld_row is not None or ld_col is not None):
-        wanted, fix = {
-            "C": ("row-major", "numpy.ascontiguousarray"),
-            "F": ("column-major", "numpy.asfortranarray"),
-        }[order]
+        wanted = "row-major" if order == "C" else "column-major"
         raise InvalidValueError(
-            f"{argument} is not {wanted}, as is required here; pass {fix}({argument}), or make the "
-            "plan for the other order"
+            f"{argument} is not {wanted}, as is required here; pass "
+            f"{library.contiguous(argument, order)}, or make the plan for the other order"
         )
     raise InvalidValueError(
         f"{argument} has strides of ({row_stride}, {col_stride}) elements for shape "
         f"({rows}, {cols}): neither its rows nor its columns are contiguous and apart from each "
-        f"other; pass numpy.ascontiguousarray({argument})"
+        f"other; pass {library.contiguous(argument)}"
     )
 
 
@@ -180,7 +183,7 @@ def _leading(lines: int, length: int, line_stride: int, stride: int) -> int | No
 
 
 def _batch(
-    array: Stored, stride: int, dense: int, writable: bool, argument: str
+    array: Stored, stride: int, dense: int, writable: bool, argument: str, library: Library
 ) -> tuple[int | None, int]:
     if array.ndim == 2:
         return None, 0
@@ -189,8 +192,8 @@ def _batch(
         return count, dense
     if stride < 0 or (stride == 0 and writable):
         raise InvalidValueError(
-            f"{argument} has a batch stride of {stride} elements; pass numpy.ascontiguousarray("
-            f"{argument})"
+            f"{argument} has a batch stride of {stride} elements; pass "
+            f"{library.contiguous(argument)}"
         )
     return count, stride
 
@@ -218,10 +221,9 @@ def _int4_matrix(
     check_writable(lines, argument, writable)
     count, length = lines.shape[-2:]
     strides = lines.strides if lines.size else (0, max(1, length), 1)
-    _, ld = _layout(count, length, strides[-2], strides[-1], "C", f"{argument}.packed")
-    batch, batch_stride = _batch(
-        lines, lines.strides[0], count * ld, writable, f"{argument}.packed"
-    )
+    name = f"{argument}.packed"
+    _, ld = _layout(count, length, strides[-2], strides[-1], "C", name, library)
+    batch, batch_stride = _batch(lines, lines.strides[0], count * ld, writable, name, library)
     rows, cols = x.shape[-2:]
     return Matrix(
         lines,

@@ -169,9 +169,26 @@ def sr_bcrs_to_bsr_fill(
     value_type: int,
 ) -> None: ...
 def validate(handle: Handle, matrix: SpMat) -> None: ...
-def prune(handle: Handle, weight: DnMat, mask: DnMat, params: dict[str, int | float]) -> None: ...
+def prune_workspace(handle: Handle, weight: DnMat, params: dict[str, int | float]) -> int: ...
+def prune(
+    handle: Handle,
+    weight: DnMat,
+    mask: DnMat,
+    params: dict[str, int | float],
+    workspace: int,
+    bytes: int,
+) -> None: ...
+def quantize_workspace(
+    handle: Handle, real: DnMat, quantized: DnMat, params: dict[str, int | float]
+) -> int: ...
 def quantize(
-    handle: Handle, real: DnMat, quantized: DnMat, scales: int, params: dict[str, int | float]
+    handle: Handle,
+    real: DnMat,
+    quantized: DnMat,
+    scales: int,
+    params: dict[str, int | float],
+    workspace: int,
+    bytes: int,
 ) -> None: ...
 def dequantize(
     handle: Handle, quantized: DnMat, real: DnMat, scales: int, params: dict[str, int | float]

@@ -25,7 +25,7 @@ from magicube._arrays import (
 )
 from magicube._call import Call
 from magicube._device import Handle
-from magicube._dtypes import DType
+from magicube._dtypes import DType, resolve_dtype
 from magicube._matrix import Matrix
 from magicube._place import Place
 from magicube.errors import InvalidValueError, NotSupportedError
@@ -41,7 +41,8 @@ class PlanInfo:
     implementation: str
     """Name of the implementation that executes."""
     reasons: tuple[str, ...]
-    """One line a candidate: accepted with its cost, or declined and why."""
+    """One line a candidate (accepted with its cost, or declined and why), one that names the choice
+    and, on CUDA, one that says so where a dense product is estimated to be faster."""
     plan_bytes: int
     """Memory that the plan keeps."""
     workspace_bytes: int
@@ -146,6 +147,61 @@ def declare_scales(
     return Scales(name, lengths[name] if batched else 0)
 
 
+def declare_all(
+    granularities: Mapping[str, object],
+    batched: Iterable[str],
+    lengths: Mapping[str, Mapping[str, int]],
+    others: Iterable[str] = (),
+) -> tuple[dict[str, Scales], frozenset[str]]:
+    """The scales of a plan, and the names in ``batched``, which may be theirs or ``others``."""
+    names = check_batched(batched, (*granularities, *others))
+    scales = {
+        name: declare_scales(value, name, lengths[name], name in names)
+        for name, value in granularities.items()
+    }
+    return scales, names
+
+
+def read_all(
+    given: Mapping[str, Any],
+    lengths: Mapping[str, Mapping[str, int]],
+    batch_count: int,
+    call: Call | None = None,
+) -> dict[str, Scales]:
+    """The scales of one product, as :func:`read_scales` reads each."""
+    return {
+        name: read_scales(x, name, lengths[name], batch_count, call) for name, x in given.items()
+    }
+
+
+def check_all(
+    given: Mapping[str, Any],
+    declared: Mapping[str, Scales],
+    lengths: Mapping[str, Mapping[str, int]],
+    batch_count: int,
+    call: Call | None = None,
+) -> dict[str, Scales]:
+    """The scales of an execution, as :func:`check_declared` checks each."""
+    return {
+        name: check_declared(x, name, declared[name], lengths[name], batch_count, call)
+        for name, x in given.items()
+    }
+
+
+def product_dtype(
+    given: object, lhs: DType, scales: Mapping[str, Scales], out_scale: str, plain: bool
+) -> DType:
+    """The type of a product's result: the caller's, or what goes with its operands and scales."""
+    if given is not None:
+        return resolve_dtype(given, "out_dtype")
+    if scales[out_scale].granularity != "none":
+        return resolve_dtype("int8")
+    if lhs.floating:
+        return resolve_dtype("fp32") if lhs.name == "e4m3" else lhs
+    unscaled = plain and all(item.granularity == "none" for item in scales.values())
+    return resolve_dtype("int32" if unscaled else "fp32")
+
+
 def check_declared(
     x: Any,
     argument: str,
@@ -242,6 +298,11 @@ def check_implementation(name: object) -> str | None:
     if name is not None and not isinstance(name, str):
         raise TypeError(f"implementation is {name!r}; it must be a name or None")
     return name
+
+
+def plan_batch(sparse: SrBcrs, batch_count: object) -> int:
+    """Number of matrices of a plan, by default that of its sparse operand."""
+    return sparse.batch_count if batch_count is None else as_int(batch_count, "batch_count")
 
 
 def check_batch(sparse: SrBcrs, *dense: Matrix) -> int | None:

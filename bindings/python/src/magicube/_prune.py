@@ -7,7 +7,8 @@ from typing import Any
 
 from magicube import _native
 from magicube._arrays import as_float, as_int, choose
-from magicube._device import Handle, native_handle
+from magicube._call import Call
+from magicube._device import Handle
 from magicube._dtypes import DTYPES
 from magicube._matrix import empty_matrix, matrix, result_of
 from magicube.errors import InvalidValueError
@@ -30,7 +31,8 @@ def prune(
     Parameters
     ----------
     w : array or Int4Array
-        M x K of any type, or (batch, M, K): each matrix is pruned for itself.
+        M x K of any type, or (batch, M, K): each matrix is pruned for itself. In host memory or in
+        that of a GPU, where the work is done in the order of the array's stream.
     vector_length : {1, 2, 4, 8, 16, 32, 64}
         V: a vector is V consecutive rows of one column.
     sparsity : float
@@ -51,7 +53,7 @@ def prune(
     Raises
     ------
     InvalidValueError
-        If a parameter breaks a rule, or a weight is NaN or infinite.
+        If a parameter breaks a rule, or a weight in host memory is NaN or infinite.
     """
     if (sparsity is None) == (keep is None):
         raise InvalidValueError(
@@ -68,7 +70,13 @@ def prune(
             raise InvalidValueError(f"keep is {keep}; it must not be negative")
     else:
         params["sparsity"] = as_float(sparsity, "sparsity")
-    weight = matrix(w, "w")
+    call = Call(handle)
+    weight = matrix(w, "w", call=call)
     result, mask = empty_matrix(weight.library, weight.shape, DTYPES["uint8"])
-    _native.prune(native_handle(handle), weight.descriptor(), mask.descriptor(), params)
+    source, target = weight.descriptor(), mask.descriptor()
+    native = call.native()
+    size = _native.prune_workspace(native, source, params)
+    owner, scratch = call.workspace(size)
+    _native.prune(native, source, target, params, scratch, size)
+    del owner
     return result_of(weight.library, result)

@@ -10,7 +10,7 @@ import numpy as np
 from magicube import _native
 from magicube._arrays import Stored, address, as_float, choose
 from magicube._call import Call
-from magicube._device import Handle, native_handle
+from magicube._device import Handle
 from magicube._dtypes import DTYPES, resolve_dtype
 from magicube._matrix import Matrix, empty_matrix, matrix, result_of
 from magicube._plan import read_scales
@@ -29,7 +29,7 @@ def _granularity(name: object) -> str:
 
 
 def _given_scales(
-    scale: Any, x: Matrix, granularity: str, call: Call | None = None
+    scale: Any, x: Matrix, granularity: str, call: Call
 ) -> tuple[Stored, int]:
     """The caller's scales and their batch stride; 0 if one array serves the whole batch."""
     lengths = {granularity: _scale_shape(x, granularity)[-1]}
@@ -54,7 +54,8 @@ def quantize(
     Parameters
     ----------
     x : array
-        fp32, fp16 or bf16, rows x cols or (batch, rows, cols), of either order.
+        fp32, fp16 or bf16, rows x cols or (batch, rows, cols), of either order. In host memory or
+        in that of a GPU, where the work is done in the order of the array's stream.
     dtype
         "int4", "int8", "int12" (an int16 array) or "int16".
     granularity : {"tensor", "row", "col"}
@@ -83,10 +84,11 @@ def quantize(
     Raises
     ------
     InvalidValueError
-        If a type or parameter breaks a rule, x holds NaN or infinity, or a given scale is not
-        finite and positive.
+        If a type or parameter breaks a rule, or, in host memory, x holds NaN or infinity or a
+        given scale is not finite and positive.
     """
-    real = matrix(x, "x")
+    call = Call(handle)
+    real = matrix(x, "x", call=call)
     target = resolve_dtype(dtype)
     name = _granularity(granularity)
     how = calibration or ("absmax" if scale is None else "given")
@@ -104,14 +106,17 @@ def quantize(
         "percentile": as_float(percentile, "percentile"),
     }
     if scale is not None:
-        scales, params["scale_batch_stride"] = _given_scales(scale, real, name)
+        scales, params["scale_batch_stride"] = _given_scales(scale, real, name, call)
         shown: Any = scale
     else:
         shown, scales = real.library.empty(_scale_shape(real, name), DTYPES["fp32"])
     result, out = empty_matrix(real.library, real.shape, target, order)
-    _native.quantize(
-        native_handle(handle), real.descriptor(), out.descriptor(), address(scales), params
-    )
+    source, sink = real.descriptor(), out.descriptor()
+    native = call.native()
+    size = _native.quantize_workspace(native, source, sink, params)
+    owner, scratch = call.workspace(size)
+    _native.quantize(native, source, sink, address(scales), params, scratch, size)
+    del owner
     shown = scales if isinstance(shown, (int, float, np.number)) else shown
     return result_of(real.library, result), shown if scale is not None else real.library.give(shown)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, Iterable, Mapping
 
 from magicube import _native
-from magicube._arrays import AnyArray, address, as_float, as_int, choose
+from magicube._arrays import AnyArray, address, as_float, choose
 from magicube._device import Handle, native_handle
 from magicube._dtypes import DType, resolve_dtype
 from magicube._matrix import Matrix, matrix
@@ -14,16 +14,17 @@ from magicube._plan import (
     Plan,
     Problem,
     Scales,
+    check_all,
     check_batch,
-    check_batched,
-    check_declared,
     check_implementation,
     check_sparse,
-    declare_scales,
+    declare_all,
     implementations,
     layout_values,
+    plan_batch,
     pointer_entries,
-    read_scales,
+    product_dtype,
+    read_all,
     scale_entries,
     size_range,
 )
@@ -38,16 +39,6 @@ def _lengths(pattern: SrBcrs) -> dict[str, dict[str, int]]:
         "b_scale": {"tensor": 1, "col": pattern.shape[-1]},
         "out_scale": {"tensor": 1},
     }
-
-
-def _default_out(dtype: DType, scales: Mapping[str, Scales], plain: bool) -> DType:
-    """The type of the output where the caller leaves it open."""
-    if scales["out_scale"].granularity != "none":
-        return resolve_dtype("int8")
-    if dtype.floating:
-        return resolve_dtype("fp32") if dtype.name == "e4m3" else dtype
-    unscaled = plain and all(item.granularity == "none" for item in scales.values())
-    return resolve_dtype("int32" if unscaled else "fp32")
 
 
 def _problem(
@@ -161,12 +152,8 @@ def sddmm(
     count = 1 if batch is None else batch
     given = {"a_scale": a_scale, "b_scale": b_scale, "out_scale": out_scale}
     lengths = _lengths(pattern)
-    scales = {name: read_scales(x, name, lengths[name], count) for name, x in given.items()}
-    dtype = (
-        _default_out(left.dtype, scales, alpha == 1)
-        if out_dtype is None
-        else resolve_dtype(out_dtype, "out_dtype")
-    )
+    scales = read_all(given, lengths, count)
+    dtype = product_dtype(out_dtype, left.dtype, scales, "out_scale", alpha == 1)
     problem = _problem(
         pattern, (left.dtype, left.order), (right.dtype, right.order), dtype,
         (left.cols, left.cols), count, scales, implementation,
@@ -241,20 +228,10 @@ class SDDMMPlan(Plan):
         choose(rhs_order, _native.ORDERS, "rhs_order")
         self._lhs, self._rhs = (operand, lhs_order), (operand, rhs_order)
         self._at = pattern
-        self._batch_count = (
-            pattern.batch_count if batch_count is None else as_int(batch_count, "batch_count")
-        )
+        self._batch_count = plan_batch(pattern, batch_count)
         given = {"a_scale": a_scale, "b_scale": b_scale, "out_scale": out_scale}
-        names, lengths = check_batched(batched, given), _lengths(pattern)
-        self._scales = {
-            name: declare_scales(value, name, lengths[name], name in names)
-            for name, value in given.items()
-        }
-        self._out = (
-            _default_out(operand, self._scales, True)
-            if out_dtype is None
-            else resolve_dtype(out_dtype, "out_dtype")
-        )
+        self._scales, _ = declare_all(given, batched, _lengths(pattern))
+        self._out = product_dtype(out_dtype, operand, self._scales, "out_scale", True)
         problem = _problem(
             pattern, self._lhs, self._rhs, self._out, size_range(k, "k"), self._batch_count,
             self._scales, implementation,
@@ -306,11 +283,7 @@ class SDDMMPlan(Plan):
         if self._batch_count != 1:
             batch = self._batch_count
         given = {"a_scale": a_scale, "b_scale": b_scale, "out_scale": out_scale}
-        lengths = _lengths(pattern)
-        scales = {
-            name: check_declared(x, name, self._scales[name], lengths[name], self._batch_count)
-            for name, x in given.items()
-        }
+        scales = check_all(given, self._scales, _lengths(pattern), self._batch_count)
         shared = batch if pattern.ndim == 2 else None  # value arrays that share one pattern
         values = layout_values(out, "out", pattern._value_count, self._out, shared)
         _execute(plan, handle, alpha, left, right, self._batch_count, values, scales)

@@ -8,29 +8,22 @@ from typing import Any, Iterable, Mapping
 import numpy as np
 
 from magicube import _native
-from magicube._arrays import (
-    AnyArray,
-    address,
-    as_float,
-    as_int,
-    check_writable,
-    host_array,
-)
+from magicube._arrays import AnyArray, address, as_float, check_writable, host_array
 from magicube._device import Handle, native_handle
 from magicube._dtypes import DTYPES, DType, resolve_dtype
 from magicube._plan import (
     Plan,
     Problem,
     Scales,
-    check_batched,
-    check_declared,
+    check_all,
     check_implementation,
     check_sparse,
-    declare_scales,
+    declare_all,
     implementations,
     layout_values,
+    plan_batch,
     pointer_entries,
-    read_scales,
+    read_all,
     scale_entries,
     values_of,
 )
@@ -153,11 +146,8 @@ def sparse_softmax(
     pattern = S._pattern()
     batch = S.batch_count if S._batch == "values" else None
     count = S.batch_count
-    lengths = _lengths(pattern)
-    scales = {
-        "row_scale": read_scales(row_scale, "row_scale", lengths["row_scale"], count),
-        "col_scale": read_scales(col_scale, "col_scale", lengths["col_scale"], count),
-    }
+    given = {"row_scale": row_scale, "col_scale": col_scale}
+    scales = read_all(given, _lengths(pattern), count)
     target = resolve_dtype(out_dtype, "out_dtype")
     summands = _bias_values(bias, pattern, batch)
     problem = _problem(
@@ -230,15 +220,9 @@ class SparseSoftmaxPlan(Plan):
         self._source = resolve_dtype(in_dtype, "in_dtype")
         self._target = resolve_dtype(out_dtype, "out_dtype")
         self._at = pattern
-        self._batch_count = (
-            pattern.batch_count if batch_count is None else as_int(batch_count, "batch_count")
-        )
+        self._batch_count = plan_batch(pattern, batch_count)
         given = {"row_scale": row_scale, "col_scale": col_scale}
-        names, lengths = check_batched(batched, (*given, "bias")), _lengths(pattern)
-        self._scales = {
-            name: declare_scales(value, name, lengths[name], name in names)
-            for name, value in given.items()
-        }
+        self._scales, names = declare_all(given, batched, _lengths(pattern), ("bias",))
         stride = pattern._value_count if "bias" in names else 0
         self._bias = bool(bias), stride
         problem = _problem(
@@ -293,11 +277,7 @@ class SparseSoftmaxPlan(Plan):
         count = pattern._value_count
         source = layout_values(array, "scores", count, self._source, batch, writable=False)
         given = {"row_scale": row_scale, "col_scale": col_scale}
-        lengths = _lengths(pattern)
-        scales = {
-            name: check_declared(x, name, self._scales[name], lengths[name], self._batch_count)
-            for name, x in given.items()
-        }
+        scales = check_all(given, self._scales, _lengths(pattern), self._batch_count)
         pointers = pointer_entries(scales)
         summands = _bias_values(bias, pattern, batch)
         if (summands is not None, _bias_stride(summands)) != self._bias:

@@ -8,7 +8,7 @@ from typing import Any, Iterable, Mapping
 import numpy as np
 
 from magicube import _native
-from magicube._arrays import Stored, address, as_float, as_int, choose
+from magicube._arrays import Stored, address, as_float, choose
 from magicube._call import Call
 from magicube._device import Handle
 from magicube._dtypes import DType, resolve_dtype
@@ -17,16 +17,17 @@ from magicube._plan import (
     Plan,
     Problem,
     Scales,
+    check_all,
     check_batch,
-    check_batched,
-    check_declared,
     check_implementation,
     check_sparse,
     check_values,
-    declare_scales,
+    declare_all,
     implementations,
+    plan_batch,
     pointer_entries,
-    read_scales,
+    product_dtype,
+    read_all,
     scale_entries,
     size_range,
 )
@@ -42,16 +43,6 @@ def _lengths(rows: int, cols: int) -> dict[str, dict[str, int]]:
         "bias": {"row": rows},
         "c_scale": {"tensor": 1},
     }
-
-
-def _default_out(lhs: DType, scales: Mapping[str, Scales], plain: bool) -> DType:
-    """The type of C where the caller leaves it open."""
-    if scales["c_scale"].granularity != "none":
-        return resolve_dtype("int8")
-    if lhs.floating:
-        return resolve_dtype("fp32") if lhs.name == "e4m3" else lhs
-    unscaled = plain and all(item.granularity == "none" for item in scales.values())
-    return resolve_dtype("int32" if unscaled else "fp32")
 
 
 def _problem(
@@ -244,16 +235,15 @@ def spmm(
     count = 1 if batch is None else batch
     given = {"a_scale": a_scale, "b_scale": b_scale, "bias": bias, "c_scale": c_scale}
     lengths = _lengths(A.shape[-2], right.cols)
-    scales = {name: read_scales(x, name, lengths[name], count, call) for name, x in given.items()}
+    scales = read_all(given, lengths, count, call)
     if out is None and beta != 0:
         raise InvalidValueError(f"beta is {beta}, but there is no C to add: pass it as out")
     lhs = _lhs_dtype(A, None)
-    if out_dtype is not None:
-        dtype = resolve_dtype(out_dtype, "out_dtype")
-    elif out is not None:
+    if out_dtype is None and out is not None:
         dtype = matrix(out, "out", call=call).dtype
     else:
-        dtype = _default_out(lhs, scales, activation is None and alpha == 1)
+        plain = activation is None and alpha == 1
+        dtype = product_dtype(out_dtype, lhs, scales, "c_scale", plain)
     result, C = _out_matrix(call, A.shape[-2], right, batch, out, dtype, out_order)
     problem = _problem(
         A, lhs, (right.dtype, right.order), (dtype, C.order), (right.cols, right.cols), count,
@@ -345,7 +335,7 @@ class SpMMPlan(Plan):
         self._rhs = resolve_dtype(rhs_dtype, "rhs_dtype"), rhs_order
         lhs = _lhs_dtype(A, lhs_dtype)
         self._values = A._value_count, lhs, A.batch_count if A._batch == "values" else None
-        self._batch_count = _plan_batch(A, batch_count)
+        self._batch_count = plan_batch(A, batch_count)
         self._scales = _declared(
             A,
             n,
@@ -353,11 +343,7 @@ class SpMMPlan(Plan):
             batched,
         )
         self._value_mode = value_mode
-        dtype = (
-            _default_out(lhs, self._scales, activation is None)
-            if out_dtype is None
-            else resolve_dtype(out_dtype, "out_dtype")
-        )
+        dtype = product_dtype(out_dtype, lhs, self._scales, "c_scale", activation is None)
         self._c = dtype, out_order
         choose(rhs_order, _native.ORDERS, "rhs_order")
         choose(out_order, _native.ORDERS, "out_order")
@@ -418,12 +404,7 @@ class SpMMPlan(Plan):
         batch = self._batch_count if many else None
         lengths = _lengths(rows, right.cols)
         given = {"a_scale": a_scale, "b_scale": b_scale, "bias": bias, "c_scale": c_scale}
-        scales = {
-            name: check_declared(
-                x, name, self._scales[name], lengths[name], self._batch_count, call
-            )
-            for name, x in given.items()
-        }
+        scales = check_all(given, self._scales, lengths, self._batch_count, call)
         per_call = self._value_mode == "per_call"
         if per_call != (values is not None):
             raise InvalidValueError(
@@ -467,26 +448,19 @@ class SpMMPlan(Plan):
         return array
 
 
-def _plan_batch(A: SrBcrs, batch_count: object) -> int:
-    return A.batch_count if batch_count is None else as_int(batch_count, "batch_count")
-
-
 def _declared(
     A: SrBcrs, n: object, granularities: Mapping[str, object], batched: Iterable[str]
 ) -> dict[str, Scales]:
     """The plan's arrays; a batch of scales a column needs one N, so that its stride is known."""
-    names = check_batched(batched, granularities)
     smallest, largest = size_range(n, "n")
+    lengths = _lengths(A.shape[-2], largest)
+    declared, names = declare_all(granularities, batched, lengths)
     if "b_scale" in names and granularities["b_scale"] == "col" and smallest != largest:
         raise InvalidValueError(
             f"batched names b_scale, whose stride is N, but n is {(smallest, largest)}; make the "
             "plan for one N"
         )
-    lengths = _lengths(A.shape[-2], largest)
-    return {
-        name: declare_scales(value, name, lengths[name], name in names)
-        for name, value in granularities.items()
-    }
+    return declared
 
 
 def spmm_implementations(device: str = "cpu") -> list[str]:

@@ -249,8 +249,7 @@ class SrBcrsArrays:
     def cuda(self: Self, ordinal: int = 0) -> Self:
         """A copy in the memory of a CUDA device; this matrix if it is there already.
 
-        It is there when this returns. SpMM computes with it; the conversions of this version, such
-        as :meth:`to_dense`, need a matrix in host memory.
+        It is there when this returns. SpMM and the dense conversions work with it there.
 
         Raises
         ------
@@ -371,7 +370,9 @@ class SrBcrsArrays:
             element_mask=parts.element_mask,
             validate=False,
         )
-        if result.element_mask is not None and result.nnz == result._whole_vectors():
+        # On a GPU the mask stays: to tell whether it says anything would read it back.
+        on_host = not result._place.on_cuda
+        if on_host and result.element_mask is not None and result.nnz == result._whole_vectors():
             result.element_mask = None
         return result
 

@@ -8,8 +8,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from magicube import _convert, _native
-from magicube._arrays import NUMPY, AnyArray, Library, choose, host_array
-from magicube._device import Handle, native_handle
+from magicube._arrays import AnyArray, Library, Stored, choose
+from magicube._call import Call
+from magicube._device import Handle
+from magicube._device_array import DeviceArray
 from magicube._dtypes import DTYPES, DType, resolve_dtype
 from magicube._int4 import Int4Array
 from magicube._matrix import empty_matrix, matrix, null_matrix, result_of
@@ -41,7 +43,9 @@ class SrBcrsDense(SrBcrsArrays):
         Parameters
         ----------
         w : array or Int4Array
-            Shape (M, K), or (batch, M, K), which gives a batch of different patterns.
+            Shape (M, K), or (batch, M, K), which gives a batch of different patterns. In host
+            memory, or in that of a GPU: the matrix then lies there too. Only the number of slots
+            is read back.
         vector_length : {1, 2, 4, 8, 16, 32, 64}
             V, the number of rows that a vector spans.
         stride : {1, 8, 16, 32}, optional
@@ -60,20 +64,22 @@ class SrBcrsDense(SrBcrsArrays):
             If a shape, type or parameter breaks a rule; the text names it.
         """
         wanted = None if dtype is None else resolve_dtype(dtype)
+        call = Call(handle)
         if not isinstance(w, Int4Array):
-            array, _ = host_array(w, "w")
-            w, read_as = _convert.readable(array, wanted)
-            dense = matrix(w, "w", dtype=read_as)
+            array, _ = call.array(w, "w")
+            as_read, read_as = _convert.readable(array, wanted)
+            on_host = isinstance(as_read, np.ndarray)
+            dense = matrix(as_read if on_host else w, "w", dtype=read_as, call=call)
         else:
-            dense = matrix(w, "w")
-        marks = None if mask is None else matrix(mask, "mask", mask=True)
+            dense = matrix(w, "w", call=call)
+        marks = None if mask is None else matrix(mask, "mask", mask=True, call=call)
         if marks is not None and marks.shape != dense.shape:
             raise InvalidValueError(
                 f"mask has shape {marks.shape} and w {dense.shape}; they must agree"
             )
         target = dense.dtype if wanted is None else wanted
         layout = _convert.make_layout(dense.shape, vector_length, stride, target, index_dtype)
-        parts = _convert.from_dense(native_handle(handle), dense, marks, layout, True)
+        parts = _convert.from_dense(call, dense, marks, layout, True)
         return cls._from_parts(layout, parts, target)
 
     @classmethod
@@ -103,11 +109,12 @@ class SrBcrsDense(SrBcrsArrays):
         InvalidValueError
             If a shape, type or parameter breaks a rule.
         """
-        marks = matrix(mask, "mask", mask=True)
+        call = Call(handle)
+        marks = matrix(mask, "mask", mask=True, call=call)
         target = resolve_dtype(dtype)
         layout = _convert.make_layout(marks.shape, vector_length, stride, target, index_dtype)
         dense = null_matrix(marks.rows, marks.cols, marks.batch, target)
-        parts = _convert.from_dense(native_handle(handle), dense, marks, layout, False)
+        parts = _convert.from_dense(call, dense, marks, layout, False)
         return cls._from_parts(layout, parts, target)
 
     def convert(
@@ -132,7 +139,7 @@ class SrBcrsDense(SrBcrsArrays):
         InvalidValueError
             If the value types are neither the same nor both floating.
         """
-        self._require_host("convert")
+        call = self._call(handle)
         length = self.vector_length if vector_length is None else vector_length
         target = self._dtype if dtype is None else resolve_dtype(dtype)
         if stride is None and length == self.vector_length and target == self._dtype:
@@ -143,7 +150,7 @@ class SrBcrsDense(SrBcrsArrays):
         )
         source = self._descriptor(dtype=None if self.values is not None else layout.dtype)
         with_values = self.values is not None
-        parts = _convert.from_sparse(native_handle(handle), source, layout, with_values)
+        parts = _convert.from_sparse(call, source, layout, with_values)
         return self._from_parts(layout, parts, layout.dtype)
 
     def astype(self: Self, dtype: object, *, handle: Handle | None = None) -> Self:
@@ -168,10 +175,9 @@ class SrBcrsDense(SrBcrsArrays):
             raise InvalidValueError("the matrix is a pattern alone; it has no values to convert")
         if target == source:
             return self
-        self._require_host("astype")
         if target.storage == source.storage and target.bits == source.bits == 16:
             if target.name == "int12" and self.values.size:
-                values = np.asarray(self.values)
+                values = _on_host(self.values)
                 low, high = int(values.min()), int(values.max())
                 if low < -2048 or high > 2047:
                     raise InvalidValueError(
@@ -185,6 +191,7 @@ class SrBcrsDense(SrBcrsArrays):
             )
         if self._batch != "values":
             return self.convert(stride=self.stride, dtype=target, handle=handle)
+        self._require_host("astype of a batch with one pattern")
         singles = [
             self._item(i).astype(target, handle=handle) for i in range(self.batch_count)
         ]
@@ -198,38 +205,52 @@ class SrBcrsDense(SrBcrsArrays):
         assert self.values is not None
         return self._replace(self.shape[1:], np.asarray(self.values)[index], self._dtype)
 
-    def _dense(self, library: Library, dtype: DType, order: str, handle: Handle | None) -> Any:
-        self._require_host("to_dense")
+    def _dense(
+        self,
+        dtype: DType,
+        order: str,
+        handle: Handle | None,
+        library: Library | None = None,
+        as_mask: bool = False,
+    ) -> Any:
+        """A dense matrix of a library, by default NumPy or, on a GPU, this package."""
         choose(order, _native.ORDERS, "order")
-        result, out = empty_matrix(library, self.shape, dtype, order)
-        _native.sparse_to_dense(native_handle(handle), self._descriptor(), out.descriptor())
-        return result_of(library, result)
+        call = self._call(handle, ordered=library is None)
+        made_by = call.own_library() if library is None else library
+        result, out = empty_matrix(made_by, self.shape, dtype, order)
+        # A library with a current stream decides on the call's stream.
+        call.array(result.packed if isinstance(result, Int4Array) else result, "out", True)
+        if library is not None:
+            self._order(call)
+        run = _native.sparse_to_mask if as_mask else _native.sparse_to_dense
+        run(call.native(), self._descriptor(), out.descriptor())
+        return result_of(made_by, result)
 
     def to_dense(self, *, order: str = "C", handle: Handle | None = None) -> Any:
         """The dense matrix; absent elements are 0.
 
         Returns
         -------
-        numpy.ndarray or Int4Array
-            Of this shape and type, rows (order "C") or columns ("F") contiguous.
+        numpy.ndarray, DeviceArray or Int4Array
+            Of this shape and type, rows (order "C") or columns ("F") contiguous; on the matrix's
+            device.
 
         Raises
         ------
         InvalidValueError
             If this is a pattern alone: :meth:`to_mask` shows that.
         """
-        return self._dense(NUMPY, self._values_dtype("to_mask()"), order, handle)
+        return self._dense(self._values_dtype("to_mask()"), order, handle)
 
     def _values_dtype(self, instead: str) -> DType:
         if self._dtype is None or self.values is None:
             raise InvalidValueError(f"the matrix is a pattern alone; {instead} shows it")
         return self._dtype
 
-    def to_mask(self, *, order: str = "C", handle: Handle | None = None) -> AnyArray:
-        """A uint8 array of this shape: 1 where an element exists, 0 elsewhere."""
-        self._require_host("to_mask")
-        choose(order, _native.ORDERS, "order")
-        result, out = empty_matrix(NUMPY, self.shape, DTYPES["uint8"], order)
-        _native.sparse_to_mask(native_handle(handle), self._descriptor(), out.descriptor())
-        mask: AnyArray = result
-        return mask
+    def to_mask(self, *, order: str = "C", handle: Handle | None = None) -> Any:
+        """A uint8 array of this shape and device: 1 where an element exists, 0 elsewhere."""
+        return self._dense(DTYPES["uint8"], order, handle, as_mask=True)
+
+
+def _on_host(values: Stored) -> AnyArray:
+    return values.numpy() if isinstance(values, DeviceArray) else values

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from magicube import _convert
-from magicube._arrays import AnyArray, Library, as_int, host_array
+from magicube._arrays import AnyArray, Library, Stored, as_int
+from magicube._call import Call
 from magicube._device import Handle, native_handle
 from magicube._dtypes import DTYPES, DType, resolve_dtype
 from magicube._int4 import Int4Array
+from magicube._place import CPU
 from magicube._sr_bcrs_dense import SrBcrsDense
 from magicube.errors import InvalidValueError, NotSupportedError
 
@@ -105,7 +107,7 @@ class SrBcrs(SrBcrsDense):
         block = tuple(s.blocksize) if s.format == "bsr" else None
         return cls._from_rows(
             s.shape, block, s.indptr, s.indices, s.data, vector_length, stride, dtype, index_dtype,
-            handle,
+            Call(handle, CPU, "s"),
         )
 
     @classmethod
@@ -119,13 +121,14 @@ class SrBcrs(SrBcrsDense):
         index_dtype: object = "int64",
         handle: Handle | None = None,
     ) -> SrBcrs:
-        """Convert a CPU tensor of torch: strided, sparse_csr, sparse_coo or sparse_bsr.
+        """Convert a tensor of torch: strided, sparse_csr, sparse_coo or sparse_bsr.
 
         Parameters
         ----------
         t : torch.Tensor
             A strided tensor as in :meth:`from_dense`; of a sparse one every stored entry exists.
-            A tensor that requires gradients has to be detached first.
+            Of CUDA memory the matrix lies there too. A tensor that requires gradients has to be
+            detached first.
         vector_length, stride, dtype, index_dtype
             As in :meth:`from_scipy`.
 
@@ -133,8 +136,6 @@ class SrBcrs(SrBcrsDense):
         ------
         InvalidValueError
             If the tensor's type or layout has no counterpart.
-        NotSupportedError
-            If it lies in CUDA memory.
         """
         layout = str(getattr(t, "layout", "torch.strided")).removeprefix("torch.")
         if layout == "strided":
@@ -150,34 +151,40 @@ class SrBcrs(SrBcrsDense):
             )
         if t.ndim != 2:
             raise InvalidValueError(f"t has {t.ndim} axes; a sparse tensor must have 2")
-        arrays = (t.crow_indices(), t.col_indices(), t.values().detach())
-        offsets, indices, values = (host_array(x, "t")[0] for x in arrays)
+        call = Call(handle)
+        arrays = [t.crow_indices(), t.col_indices(), t.values().detach()]
+        if t.is_cuda:  # as the library reads them, made on torch's stream
+            arrays = [arrays[0], arrays[1].int(), arrays[2].contiguous()]
+        offsets, indices, values = (call.array(x, "t")[0] for x in arrays)
         block = None if layout != "sparse_bsr" else (values.shape[1], values.shape[2])
-        return cls._from_rows(
+        result = cls._from_rows(
             tuple(t.shape), block, offsets, indices, values, vector_length, stride, dtype,
-            index_dtype, handle,
+            index_dtype, call,
         )
+        if t.is_cuda and handle is not None and handle.stream is not None:
+            handle.synchronize()  # before torch gives the memory of `arrays` to other work
+        return result
 
     @classmethod
     def _from_rows(
         cls,
         shape: tuple[int, int],
         block: tuple[int, int] | None,
-        offsets: AnyArray,
-        indices: AnyArray,
-        values: AnyArray,
+        offsets: Stored,
+        indices: Stored,
+        values: Stored,
         vector_length: object,
         stride: object,
         dtype: object,
         index_dtype: object,
-        handle: Handle | None,
+        call: Call,
     ) -> SrBcrs:
         wanted = None if dtype is None else resolve_dtype(dtype)
         values, read_as = _convert.readable(values, wanted)
         source = _convert.compressed_rows(shape, block, offsets, indices, values, read_as)
         target = read_as if wanted is None else wanted
         layout = _convert.make_layout(shape, vector_length, stride, target, index_dtype)
-        parts = _convert.from_sparse(native_handle(handle), source.descriptor(), layout, True)
+        parts = _convert.from_sparse(call, source.descriptor(), layout, True)
         return cls._from_parts(layout, parts, target)
 
     def _rows_source(self, format_name: str) -> tuple[SrBcrs, DType]:
@@ -241,7 +248,7 @@ class SrBcrs(SrBcrsDense):
         return scipy.sparse.bsr_array((blocks, columns, offsets), shape=shape)
 
     def to_torch(self, layout: str = "sparse_csr", *, handle: Handle | None = None) -> Any:
-        """A CPU tensor of torch.
+        """A tensor of torch; a strided one on the matrix's device.
 
         Parameters
         ----------
@@ -261,7 +268,8 @@ class SrBcrs(SrBcrsDense):
             dtype = self._values_dtype("to_mask()")
             if dtype.name == "int4":
                 raise NotSupportedError("torch has no int4 tensors; use to_dense().unpack()")
-            return self._dense(Library("torch"), dtype, "C", handle)
+            ordinal = self._place.ordinal if self._place.on_cuda else None
+            return self._dense(dtype, "C", handle, Library("torch", ordinal=ordinal))
         if layout != "sparse_csr":
             raise InvalidValueError(f"layout is {layout!r}; it must be 'sparse_csr' or 'strided'")
         source, dtype = self._rows_source("sparse_csr")

@@ -5,7 +5,7 @@
 namespace magicube_python {
 namespace {
 
-void prune(Handle& handle, const DnMat& weight, const DnMat& mask, const py::dict& entries) {
+magicubePruneParams_t read_prune_params(const py::dict& entries) {
     magicubePruneParams_t params = MAGICUBE_PRUNE_PARAMS_INIT;
     Fields fields(entries);
     fields.take("vector_length", params.vector_length);
@@ -14,11 +14,20 @@ void prune(Handle& handle, const DnMat& weight, const DnMat& mask, const py::dic
     fields.take("sparsity", params.sparsity);
     fields.take("keep", params.keep);
     fields.finish();
+    return params;
+}
+
+std::size_t prune_workspace(Handle& handle, const DnMat& weight, const py::dict& entries) {
+    const magicubePruneParams_t params = read_prune_params(entries);
     std::size_t bytes = 0;
     handle.call(&magicubePrune_bufferSize, weight.get(), &params, &bytes);
-    const OwnedMemory workspace(handle, bytes);
-    handle.call(&magicubePrune, weight.get(), &params, mask.target(), workspace.data(),
-                workspace.bytes());
+    return bytes;
+}
+
+void prune(Handle& handle, const DnMat& weight, const DnMat& mask, const py::dict& entries,
+           std::uintptr_t workspace, std::size_t bytes) {
+    const magicubePruneParams_t params = read_prune_params(entries);
+    handle.call(&magicubePrune, weight.get(), &params, mask.target(), pointer(workspace), bytes);
 }
 
 magicubeQuantizeParams_t read_quantize_params(const py::dict& entries) {
@@ -32,14 +41,19 @@ magicubeQuantizeParams_t read_quantize_params(const py::dict& entries) {
     return params;
 }
 
-void quantize(Handle& handle, const DnMat& real, const DnMat& quantized, std::uintptr_t scales,
-              const py::dict& entries) {
+std::size_t quantize_workspace(Handle& handle, const DnMat& real, const DnMat& quantized,
+                               const py::dict& entries) {
     const magicubeQuantizeParams_t params = read_quantize_params(entries);
     std::size_t bytes = 0;
     handle.call(&magicubeQuantize_bufferSize, real.get(), &params, quantized.get(), &bytes);
-    const OwnedMemory workspace(handle, bytes);
+    return bytes;
+}
+
+void quantize(Handle& handle, const DnMat& real, const DnMat& quantized, std::uintptr_t scales,
+              const py::dict& entries, std::uintptr_t workspace, std::size_t bytes) {
+    const magicubeQuantizeParams_t params = read_quantize_params(entries);
     handle.call(&magicubeQuantize, real.get(), &params, quantized.target(), pointer<float>(scales),
-                workspace.data(), workspace.bytes());
+                pointer(workspace), bytes);
 }
 
 void dequantize(Handle& handle, const DnMat& quantized, const DnMat& real, std::uintptr_t scales,
@@ -52,7 +66,9 @@ void dequantize(Handle& handle, const DnMat& quantized, const DnMat& real, std::
 }  // namespace
 
 void bind_dense_operations(py::module_& module) {
+    module.def("prune_workspace", &prune_workspace);
     module.def("prune", &prune);
+    module.def("quantize_workspace", &quantize_workspace);
     module.def("quantize", &quantize);
     module.def("dequantize", &dequantize);
 }

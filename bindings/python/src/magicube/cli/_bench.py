@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
 import secrets
@@ -16,6 +17,7 @@ from rich.table import Table
 
 import magicube as mc
 from magicube import _oracle as oracle
+from magicube.cli import _bench_cuda as cuda
 from magicube.cli._console import (
     EXIT_FAILED,
     DeviceOption,
@@ -48,7 +50,32 @@ PeersOption = Annotated[bool, typer.Option("--peers", help="Time the peers as we
 RoundsOption = Annotated[int, typer.Option(min=0, help="Turns of each; 0: by --seconds.")]
 SecondsOption = Annotated[float, typer.Option(min=0, help="Time for each contestant.")]
 SeedOption = Annotated[int, typer.Option(help="Of the random data; -1: fresh each time.")]
-PlotOption = Annotated[str, typer.Option(help="Write a plot to this PNG file.")]
+PlotOption = Annotated[
+    str, typer.Option(help="Write a plot to this PNG file: of a sweep with peers, the speed-up.")
+]
+ScoresOption = Annotated[str, typer.Option("--in", help="fp32, fp16 or int32.")]
+
+# Options by name: type and default.
+PATTERN = {
+    "vector_length": (VectorOption, 8),
+    "stride": (StrideOption, 0),
+    "sparsity": (SparsityOption, "0.9"),
+}
+PRODUCT = {
+    "lhs": (TypeOption, "int8"),
+    "rhs": (TypeOption, "int8"),
+    "out": (TypeOption, "int32"),
+}
+COMMON = {
+    "implementation": (ImplementationOption, ""),
+    "peers": (PeersOption, False),
+    "threads": (ThreadsOption, 0),
+    "rounds": (RoundsOption, 0),
+    "seconds": (SecondsOption, 2.0),
+    "seed": (SeedOption, -1),
+    "plot": (PlotOption, ""),
+    "json": (JsonOption, False),
+}
 
 PEER_TOLERANCE = 1e-3  # of the largest element: a sanity check, not a measure of quality
 
@@ -86,7 +113,7 @@ def _time(
         times = alternate(
             runs, options["rounds"], options["seconds"], lambda: progress.advance(task)
         )
-    own = times["magicube"].of_each(problem.calls)
+    own = times["magicube"]
     fields |= own.as_fields() | {"gops": problem.operations / own.median / 1e3, "peers": {}}
     for name, peer in (peers.found if peers else {}).items():
         error = np.abs(peer.dense(peer.run()) - exact).max(initial=0)
@@ -102,7 +129,7 @@ def _time(
 def measure(setting: Setting, options: dict[str, Any], current: Session) -> dict[str, Any]:
     """One line of the result."""
     _check_types(setting)
-    with mc.Handle(options["device"], num_threads=setting.threads) as handle:
+    with mc.Handle("cpu", num_threads=setting.threads) as handle:
         with blas_threads(setting.threads):
             problem = BUILDERS[setting.operation](setting, handle)
             error, right = problem.check()
@@ -110,7 +137,7 @@ def measure(setting: Setting, options: dict[str, Any], current: Session) -> dict
     pattern = problem.pattern
     return {
         "operation": setting.operation,
-        "device": options["device"],
+        "device": "cpu",
         "m": setting.m,
         "k": setting.k,
         "n": setting.n,
@@ -158,111 +185,101 @@ def _render(results: list[dict[str, Any]], console: Console) -> None:
             console.print("[bold red]WRONG RESULT[/]: some elements differ from the reference")
 
 
-def _run(operation: str, values: dict[str, Any], plot: str, as_json: bool) -> None:
-    with session(as_json) as current:
-        require_device(values["device"], operation, CUDA_OPERATIONS)
-        if values["device"] != "cpu" and values["peers"]:
-            raise UsageError("--peers are libraries of the CPU; leave it out for --device cuda")
+def _measure_all(
+    operation: str, values: dict[str, Any], sparsities: list[float], current: Session
+) -> list[dict[str, Any]]:
+    """On the CPU, one setting after another."""
+    options = {key: values.pop(key) for key in ("peers", "rounds", "seconds")}
+    threads = values.pop("threads") or len(os.sched_getaffinity(0))
+    seed = values.pop("seed")
+    stride = values.pop("stride") or None
+    return [
+        measure(
+            Setting(
+                operation=operation, sparsity=sparsity, threads=threads, stride=stride,
+                seed=secrets.randbits(31) if seed < 0 else seed, **values,
+            ),
+            options,
+            current,
+        )
+        for sparsity in sparsities
+    ]
+
+
+def _measure_on_cuda(
+    values: dict[str, Any], sparsities: list[float], extra: list[str]
+) -> list[dict[str, Any]]:
+    options = {key: values.pop(key) for key in ("peers", "rounds", "seconds")}
+    values.pop("threads")
+    values["seed"] = secrets.randbits(31) if values["seed"] < 0 else values["seed"]
+    return cuda.run(cuda.arguments(values, sparsities, options, extra))
+
+
+def _run(operation: str, values: dict[str, Any], extra: list[str]) -> None:
+    plot, device = values.pop("plot"), values.pop("device")
+    with session(values.pop("json")) as current:
+        if device == "cpu" and extra:
+            raise UsageError(f"{extra[0]} is no option of magicube bench {operation}")
+        require_device(device, operation, CUDA_OPERATIONS)
         sparsities = _sparsities(values.pop("sparsity"))
-        threads = values.pop("threads") or len(os.sched_getaffinity(0))
-        seed = values.pop("seed")
-        options = {key: values.pop(key) for key in ("device", "peers", "rounds", "seconds")}
-        stride = values.pop("stride") or None
-        implementation = values.pop("implementation") or None
-        results = [
-            measure(
-                Setting(
-                    operation=operation, sparsity=sparsity, threads=threads, stride=stride,
-                    seed=secrets.randbits(31) if seed < 0 else seed,
-                    implementation=implementation, **values,
-                ),
-                options,
-                current,
-            )
-            for sparsity in sparsities
-        ]
+        values["implementation"] = values["implementation"] or None
+        if device == "cpu":
+            results = _measure_all(operation, values, sparsities, current)
+        else:
+            results = _measure_on_cuda(values, sparsities, extra)
         if plot:
             plot_benchmark(plot, results)
             current.note(f"wrote {plot}")
         payload = results if len(results) > 1 else results[0]
-        current.emit(payload, lambda console: _render(results, console))
+        render = _render if device == "cpu" else cuda.render
+        current.emit(payload, lambda console: render(results, console))
     if not all(result["correct"] for result in results):
         raise typer.Exit(EXIT_FAILED)
 
 
-@bench.command("spmm")
-def bench_spmm(
-    device: DeviceOption = "cpu",
-    m: MOption = 2048,
-    k: KOption = 2048,
-    n: NOption = 512,
-    vector_length: VectorOption = 8,
-    stride: StrideOption = 0,
-    sparsity: SparsityOption = "0.9",
-    lhs: TypeOption = "int8",
-    rhs: TypeOption = "int8",
-    out: TypeOption = "int32",
-    implementation: ImplementationOption = "",
-    peers: PeersOption = False,
-    threads: ThreadsOption = 0,
-    rounds: RoundsOption = 0,
-    seconds: SecondsOption = 2.0,
-    seed: SeedOption = -1,
-    plot: PlotOption = "",
-    json: JsonOption = False,
-) -> None:
-    """C (m x n) = A (m x k, sparse) times B (k x n)."""
-    values = dict(locals())
-    _run("spmm", values, values.pop("plot"), values.pop("json"))
+def _command(operation: str, text: str, options: dict[str, tuple[Any, Any]]) -> None:
+    """Adds a subcommand. What magicube-bench alone knows passes through to it."""
+
+    def command(context: typer.Context, **values: Any) -> None:
+        if "scores" in values:
+            values["lhs"] = values["rhs"] = values.pop("scores")
+            values["k"] = 0
+        _run(operation, values, context.args)
+
+    parameters = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, (kind, default) in {"device": (DeviceOption, "cpu"), **options, **COMMON}.items()
+    ]
+    context = inspect.Parameter(
+        "context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
+    )
+    signature = inspect.Signature([context, *parameters])
+    setattr(command, "__signature__", signature)
+    command.__annotations__ = {name: p.annotation for name, p in signature.parameters.items()}
+    settings = {"allow_extra_args": True, "ignore_unknown_options": True}
+    bench.command(operation, help=text, context_settings=settings)(command)
 
 
-@bench.command("sddmm")
-def bench_sddmm(
-    device: DeviceOption = "cpu",
-    m: MOption = 2048,
-    k: KOption = 64,
-    n: NOption = 2048,
-    vector_length: VectorOption = 8,
-    stride: StrideOption = 0,
-    sparsity: SparsityOption = "0.9",
-    lhs: TypeOption = "int8",
-    rhs: TypeOption = "int8",
-    out: TypeOption = "int32",
-    implementation: ImplementationOption = "",
-    peers: PeersOption = False,
-    threads: ThreadsOption = 0,
-    rounds: RoundsOption = 0,
-    seconds: SecondsOption = 2.0,
-    seed: SeedOption = -1,
-    plot: PlotOption = "",
-    json: JsonOption = False,
-) -> None:
-    """The elements of A (m x k) times B (k x n) that a sparse pattern (m x n) names."""
-    values = dict(locals())
-    _run("sddmm", values, values.pop("plot"), values.pop("json"))
-
-
-@bench.command("softmax")
-def bench_softmax(
-    device: DeviceOption = "cpu",
-    m: MOption = 2048,
-    n: NOption = 2048,
-    vector_length: VectorOption = 8,
-    stride: StrideOption = 0,
-    sparsity: SparsityOption = "0.9",
-    scores: Annotated[str, typer.Option("--in", help="fp32, fp16 or int32.")] = "fp32",
-    out: TypeOption = "fp32",
-    implementation: ImplementationOption = "",
-    peers: PeersOption = False,
-    threads: ThreadsOption = 0,
-    rounds: RoundsOption = 0,
-    seconds: SecondsOption = 2.0,
-    seed: SeedOption = -1,
-    plot: PlotOption = "",
-    json: JsonOption = False,
-) -> None:
-    """Softmax of the existing elements of each row of a sparse matrix (m x n)."""
-    values = dict(locals())
-    values["lhs"] = values["rhs"] = values.pop("scores")
-    values["k"] = 0
-    _run("softmax", values, values.pop("plot"), values.pop("json"))
+_command(
+    "spmm",
+    "C (m x n) = A (m x k, sparse) times B (k x n). With --device cuda it runs magicube-bench, "
+    "whose further options (--scales, --b-order, --cold, ...) may follow.",
+    {
+        "m": (MOption, 2048), "k": (KOption, 2048), "n": (NOption, 512), **PATTERN, **PRODUCT,
+    },
+)
+_command(
+    "sddmm",
+    "The elements of A (m x k) times B (k x n) that a sparse pattern (m x n) names.",
+    {
+        "m": (MOption, 2048), "k": (KOption, 64), "n": (NOption, 2048), **PATTERN, **PRODUCT,
+    },
+)
+_command(
+    "softmax",
+    "Softmax of the existing elements of each row of a sparse matrix (m x n).",
+    {
+        "m": (MOption, 2048), "n": (NOption, 2048), **PATTERN,
+        "scores": (ScoresOption, "fp32"), "out": (TypeOption, "fp32"),
+    },
+)
