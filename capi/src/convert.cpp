@@ -12,12 +12,6 @@ using namespace magicube::capi;
 
 namespace {
 
-const context& cpu_context(magicubeHandle_t handle, const char* operation) {
-    const context& ctx = get(handle);
-    require_cpu(ctx, operation);
-    return ctx;
-}
-
 sr_bcrs_target read_target(const magicubeSrBcrsArrays_t* given) {
     const magicubeSrBcrsArrays_t defaults = MAGICUBE_SR_BCRS_ARRAYS_INIT;
     const auto arrays = read_struct(given, defaults, "arrays");
@@ -39,9 +33,6 @@ sr_bcrs_target read_target(const magicubeSrBcrsArrays_t* given) {
 dense_source read_source(magicubeConstDnMatDescr_t dense, magicubeConstDnMatDescr_t mask) {
     return {get_shape(dense, "dense"), mask ? &get(mask, "mask") : nullptr};
 }
-
-constexpr const char* dense_conversion = "conversion of dense to SR-BCRS";
-constexpr const char* sparse_conversion = "conversion of sparse to SR-BCRS";
 
 csr_target csr_arrays(magicubeIndexType_t offset_type, const void* offsets) {
     csr_target target;
@@ -71,7 +62,7 @@ magicubeStatus_t magicubeSrBcrsDefaultStride(int32_t vector_length, magicubeData
     });
 }
 
-// ---- to SR-BCRS; the CPU needs no scratch ------------------------------------------------------
+// ---- to SR-BCRS; needs no scratch --------------------------------------------------------------
 
 magicubeStatus_t magicubeDenseToSrBcrs_bufferSize(magicubeHandle_t handle,
                                                   magicubeConstDnMatDescr_t dense,
@@ -79,7 +70,7 @@ magicubeStatus_t magicubeDenseToSrBcrs_bufferSize(magicubeHandle_t handle,
                                                   const magicubeSrBcrsArrays_t* arrays,
                                                   size_t* bytes) noexcept {
     return MAGICUBE_GUARDED({
-        cpu_context(handle, dense_conversion);
+        get(handle);
         auto& result = deref(bytes, "bytes");
         check_source(read_source(dense, mask), read_target(arrays), conversion_step::size);
         result = 0;
@@ -91,8 +82,8 @@ magicubeStatus_t magicubeDenseToSrBcrs_count(magicubeHandle_t handle,
                                              magicubeConstDnMatDescr_t mask,
                                              const magicubeSrBcrsArrays_t* arrays, int64_t* slots,
                                              void*, size_t) noexcept {
-    return MAGICUBE_GUARDED({
-        const context& ctx = cpu_context(handle, dense_conversion);
+    return MAGICUBE_GUARDED_RANGE({
+        const context& ctx = get(handle);
         auto& result = deref(slots, "slots");
         const auto source = read_source(dense, mask);
         const auto target = read_target(arrays);
@@ -106,8 +97,8 @@ magicubeStatus_t magicubeDenseToSrBcrs_fill(magicubeHandle_t handle,
                                             magicubeConstDnMatDescr_t mask,
                                             const magicubeSrBcrsArrays_t* arrays, void*,
                                             size_t) noexcept {
-    return MAGICUBE_GUARDED({
-        const context& ctx = cpu_context(handle, dense_conversion);
+    return MAGICUBE_GUARDED_RANGE({
+        const context& ctx = get(handle);
         const auto source = read_source(dense, mask);
         const auto target = read_target(arrays);
         check_source(source, target, conversion_step::fill);
@@ -120,7 +111,7 @@ magicubeStatus_t magicubeSparseToSrBcrs_bufferSize(magicubeHandle_t handle,
                                                    const magicubeSrBcrsArrays_t* arrays,
                                                    size_t* bytes) noexcept {
     return MAGICUBE_GUARDED({
-        cpu_context(handle, sparse_conversion);
+        get(handle);
         auto& result = deref(bytes, "bytes");
         check_source(get(source, "source"), read_target(arrays), conversion_step::size);
         result = 0;
@@ -131,8 +122,8 @@ magicubeStatus_t magicubeSparseToSrBcrs_count(magicubeHandle_t handle,
                                               magicubeConstSpMatDescr_t source,
                                               const magicubeSrBcrsArrays_t* arrays, int64_t* slots,
                                               void*, size_t) noexcept {
-    return MAGICUBE_GUARDED({
-        const context& ctx = cpu_context(handle, sparse_conversion);
+    return MAGICUBE_GUARDED_RANGE({
+        const context& ctx = get(handle);
         auto& result = deref(slots, "slots");
         const sparse_view& view = get(source, "source");
         const auto target = read_target(arrays);
@@ -145,8 +136,8 @@ magicubeStatus_t magicubeSparseToSrBcrs_fill(magicubeHandle_t handle,
                                              magicubeConstSpMatDescr_t source,
                                              const magicubeSrBcrsArrays_t* arrays, void*,
                                              size_t) noexcept {
-    return MAGICUBE_GUARDED({
-        const context& ctx = cpu_context(handle, sparse_conversion);
+    return MAGICUBE_GUARDED_RANGE({
+        const context& ctx = get(handle);
         const sparse_view& view = get(source, "source");
         const auto target = read_target(arrays);
         check_source(view, target, conversion_step::fill);
@@ -158,16 +149,16 @@ magicubeStatus_t magicubeSparseToSrBcrs_fill(magicubeHandle_t handle,
 
 magicubeStatus_t magicubeSparseToDense(magicubeHandle_t handle, magicubeConstSpMatDescr_t source,
                                        magicubeDnMatDescr_t dense) noexcept {
-    return MAGICUBE_GUARDED({
-        const context& ctx = cpu_context(handle, "conversion of sparse to dense");
+    return MAGICUBE_GUARDED_RANGE({
+        const context& ctx = get(handle);
         sparse_to_dense(ctx, get(source, "source"), get_output(dense, "dense"));
     });
 }
 
 magicubeStatus_t magicubeSparseToMask(magicubeHandle_t handle, magicubeConstSpMatDescr_t source,
                                       magicubeDnMatDescr_t mask) noexcept {
-    return MAGICUBE_GUARDED({
-        const context& ctx = cpu_context(handle, "conversion of sparse to a mask");
+    return MAGICUBE_GUARDED_RANGE({
+        const context& ctx = get(handle);
         sparse_to_mask(ctx, get(source, "source"), get_output(mask, "mask"));
     });
 }
@@ -176,8 +167,8 @@ magicubeStatus_t magicubeSrBcrsToCsr_count(magicubeHandle_t handle,
                                            magicubeConstSpMatDescr_t source,
                                            magicubeIndexType_t offset_type, void* offsets,
                                            int64_t* nnz) noexcept {
-    return MAGICUBE_GUARDED({
-        const context& ctx = cpu_context(handle, "conversion of SR-BCRS to CSR");
+    return MAGICUBE_GUARDED_RANGE({
+        const context& ctx = get(handle);
         auto& result = deref(nnz, "nnz");
         result = count_csr(ctx, get_sr_bcrs(source, "source"), csr_arrays(offset_type, offsets));
     });
@@ -187,8 +178,8 @@ magicubeStatus_t magicubeSrBcrsToCsr_fill(magicubeHandle_t handle, magicubeConst
                                           magicubeIndexType_t offset_type, const void* offsets,
                                           int32_t* col_indices, void* values,
                                           magicubeDataType_t value_type) noexcept {
-    return MAGICUBE_GUARDED({
-        const context& ctx = cpu_context(handle, "conversion of SR-BCRS to CSR");
+    return MAGICUBE_GUARDED_RANGE({
+        const context& ctx = get(handle);
         auto target = csr_arrays(offset_type, offsets);
         target.type = to_core(value_type, "value_type");
         target.col_indices = col_indices;
@@ -201,8 +192,8 @@ magicubeStatus_t magicubeSrBcrsToBsr_count(magicubeHandle_t handle,
                                            magicubeConstSpMatDescr_t source, int64_t block_rows,
                                            int64_t block_cols, magicubeIndexType_t offset_type,
                                            void* offsets, int64_t* nnzb) noexcept {
-    return MAGICUBE_GUARDED({
-        const context& ctx = cpu_context(handle, "conversion of SR-BCRS to BSR");
+    return MAGICUBE_GUARDED_RANGE({
+        const context& ctx = get(handle);
         auto& result = deref(nnzb, "nnzb");
         result = count_bsr(ctx, get_sr_bcrs(source, "source"),
                            bsr_arrays(block_rows, block_cols, offset_type, offsets));
@@ -214,8 +205,8 @@ magicubeStatus_t magicubeSrBcrsToBsr_fill(magicubeHandle_t handle, magicubeConst
                                           magicubeIndexType_t offset_type, const void* offsets,
                                           int32_t* block_col_indices, void* values,
                                           magicubeDataType_t value_type) noexcept {
-    return MAGICUBE_GUARDED({
-        const context& ctx = cpu_context(handle, "conversion of SR-BCRS to BSR");
+    return MAGICUBE_GUARDED_RANGE({
+        const context& ctx = get(handle);
         auto target = bsr_arrays(block_rows, block_cols, offset_type, offsets);
         target.type = to_core(value_type, "value_type");
         target.block_col_indices = block_col_indices;
@@ -226,8 +217,8 @@ magicubeStatus_t magicubeSrBcrsToBsr_fill(magicubeHandle_t handle, magicubeConst
 
 magicubeStatus_t magicubeSpMatValidate(magicubeHandle_t handle,
                                        magicubeConstSpMatDescr_t matrix) noexcept {
-    return MAGICUBE_GUARDED({
-        const context& ctx = cpu_context(handle, "validation of a sparse matrix");
+    return MAGICUBE_GUARDED_RANGE({
+        const context& ctx = get(handle);
         const sparse_view& view = get(matrix, "matrix");
         validate_pattern(ctx, view, "matrix");
         validate_values(ctx, view, "matrix");

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 
 #include "core/common/error.hpp"
+#include "core/device/profile_range.hpp"
 #include "magicube/status.h"
 
 namespace magicube::capi {
@@ -27,6 +29,13 @@ magicubeStatus_t guarded(const char* function, Body&& body) noexcept {
     } catch (...) {
         return report_current_exception(function);
     }
+}
+
+// The same as a range in profilers' timelines, for entry points that do much or launch.
+template <class Body>
+magicubeStatus_t guarded_range(const char* function, Body&& body) noexcept {
+    const profile_range range(function);
+    return guarded(function, std::forward<Body>(body));
 }
 
 // Dereferences an argument that must not be null.
@@ -75,3 +84,4 @@ void write_struct(T* given, const T& value, const char* argument) {
 }  // namespace magicube::capi
 
 #define MAGICUBE_GUARDED(...) magicube::capi::guarded(__func__, [&] { __VA_ARGS__ })
+#define MAGICUBE_GUARDED_RANGE(...) magicube::capi::guarded_range(__func__, [&] { __VA_ARGS__ })

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the entry points of the operations share.
+// What the entry points of the operations share. An Entry is a struct with
+//     operation           the core's
+//     plan                the opaque struct behind the ABI's plan type; its `value` is the core's
+//     sparse(given)       the sparse operand of a problem struct
+//     read(given)         the problem struct, complete with what an older caller's does not have
+//     to_core(given)      the core's problem
 #pragma once
 
 #include <memory>
 
-#include "core/formats/validate.hpp"
 #include "core/ops/operands.hpp"
 #include "core/ops/plan.hpp"
 #include "descriptors.hpp"
@@ -25,11 +29,16 @@ inline sr_bcrs_view get_pattern(magicubeConstSpMatDescr_t matrix, const char* ar
     return view;
 }
 
-template <class Operation>
-void tell_needs(const context& ctx, const typename Operation::problem& problem,
-                magicubeBufferSizes_t* sizes) {
+template <class Entry, class Problem>
+void check_supported(magicubeHandle_t handle, const Problem* problem) {
+    choose_for<typename Entry::operation>(get(handle), Entry::to_core(Entry::read(problem)));
+}
+
+template <class Entry, class Problem>
+void tell_needs(magicubeHandle_t handle, const Problem* problem, magicubeBufferSizes_t* sizes) {
     deref(sizes, "sizes");
-    const auto needs = needs_of<Operation>(ctx, problem);
+    const auto needs =
+        needs_of<typename Entry::operation>(get(handle), Entry::to_core(Entry::read(problem)));
     magicubeBufferSizes_t result = MAGICUBE_BUFFER_SIZES_INIT;
     result.plan_bytes = static_cast<size_t>(needs.plan_bytes);
     result.plan_alignment = buffer_alignment;
@@ -38,22 +47,17 @@ void tell_needs(const context& ctx, const typename Operation::problem& problem,
     write_struct(sizes, result, "sizes");
 }
 
-// Full validation of a sparse operand, with errors in the caller's terms.
-inline void validate_sparse(const context& ctx, magicubeConstSpMatDescr_t matrix, bool values,
-                            const char* argument) {
-    if (!ctx.validates()) return;
-    const auto& view = get(matrix, argument);
-    validate_pattern(ctx, view, argument);
-    if (values) validate_values(ctx, view, argument);
-}
-
-// `make` returns the core's plan.
-template <class Plan, class Make>
-void make_plan(Plan** plan, const Make& make) {
+template <class Entry, class Problem>
+void make_plan(magicubeHandle_t handle, const Problem* problem, void* buffer, size_t buffer_size,
+               typename Entry::plan** plan) {
+    using operation = typename Entry::operation;
     auto& result = deref(plan, "plan");
     result = nullptr;
-    auto created = std::make_unique<Plan>();
-    created->value = make();
+    auto created = std::make_unique<typename Entry::plan>();
+    const context& ctx = get(handle);
+    const auto given = Entry::read(problem);
+    created->value = create_plan<operation>(ctx, Entry::to_core(given), buffer, buffer_size,
+                                            &get(Entry::sparse(given), operation::pattern_name));
     result = created.release();
 }
 

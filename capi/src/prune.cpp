@@ -33,16 +33,16 @@ magicubeStatus_t magicubePrune_bufferSize(magicubeHandle_t handle, magicubeConst
                                           const magicubePruneParams_t* params,
                                           size_t* bytes) noexcept {
     return MAGICUBE_GUARDED({
-        require_cpu(get(handle), "Prune");
+        const context& ctx = get(handle);
         auto& result = deref(bytes, "bytes");
-        result = prune_workspace(get_shape(weight, "weight"), read_params(params));
+        result = prune_workspace(ctx, get_shape(weight, "weight"), read_params(params));
     });
 }
 
 magicubeStatus_t magicubePrune(magicubeHandle_t handle, magicubeConstDnMatDescr_t weight,
                                const magicubePruneParams_t* params, magicubeDnMatDescr_t mask,
                                void* workspace, size_t workspace_size) noexcept {
-    return MAGICUBE_GUARDED({
+    return MAGICUBE_GUARDED_RANGE({
         const context& ctx = get(handle);
         prune(ctx, get(weight, "weight"), read_params(params), get_output(mask, "mask"), workspace,
               workspace_size);

@@ -41,11 +41,11 @@ magicubeStatus_t magicubeQuantize_bufferSize(magicubeHandle_t handle,
                                              magicubeConstDnMatDescr_t quantized,
                                              size_t* bytes) noexcept {
     return MAGICUBE_GUARDED({
-        require_cpu(get(handle), "Quantize");
+        const context& ctx = get(handle);
         auto& result = deref(bytes, "bytes");
-        result =
-            quantize_workspace(get_shape(real, "real"), read_params(params, direction::quantize),
-                               get_shape(quantized, "quantized"));
+        result = quantize_workspace(ctx, get_shape(real, "real"),
+                                    read_params(params, direction::quantize),
+                                    get_shape(quantized, "quantized"));
     });
 }
 
@@ -53,7 +53,7 @@ magicubeStatus_t magicubeQuantize(magicubeHandle_t handle, magicubeConstDnMatDes
                                   const magicubeQuantizeParams_t* params,
                                   magicubeDnMatDescr_t quantized, float* scales, void* workspace,
                                   size_t workspace_size) noexcept {
-    return MAGICUBE_GUARDED({
+    return MAGICUBE_GUARDED_RANGE({
         const context& ctx = get(handle);
         quantize(ctx, get(real, "real"), read_params(params, direction::quantize),
                  get_output(quantized, "quantized"), scales, workspace, workspace_size);
@@ -63,7 +63,7 @@ magicubeStatus_t magicubeQuantize(magicubeHandle_t handle, magicubeConstDnMatDes
 magicubeStatus_t magicubeDequantize(magicubeHandle_t handle, magicubeConstDnMatDescr_t quantized,
                                     const magicubeQuantizeParams_t* params, const float* scales,
                                     magicubeDnMatDescr_t real) noexcept {
-    return MAGICUBE_GUARDED({
+    return MAGICUBE_GUARDED_RANGE({
         const context& ctx = get(handle);
         dequantize(ctx, get(quantized, "quantized"), read_params(params, direction::dequantize),
                    scales, get_output(real, "real"));

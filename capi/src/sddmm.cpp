@@ -13,56 +13,55 @@ struct magicubeSDDMMPlan {
 
 namespace {
 
-magicubeSDDMMProblem_t read_problem(const magicubeSDDMMProblem_t* problem) {
-    return read_struct(problem, magicubeSDDMMProblem_t MAGICUBE_SDDMM_PROBLEM_INIT, "problem");
-}
+struct entry {
+    using operation = sddmm::operation;
+    using problem = magicubeSDDMMProblem_t;
+    using plan = magicubeSDDMMPlan;
 
-sddmm::problem to_core(const magicubeSDDMMProblem_t& given) {
-    sddmm::problem p;
-    p.pattern = get_pattern(given.pattern, "problem->pattern");
-    p.a_type = capi::to_core(given.a_type, "problem->a_type");
-    p.a_order = capi::to_core(given.a_order, "problem->a_order");
-    p.b_type = capi::to_core(given.b_type, "problem->b_type");
-    p.b_order = capi::to_core(given.b_order, "problem->b_order");
-    p.out_type = capi::to_core(given.out_type, "problem->out_type");
-    p.k_min = given.k_min;
-    p.k_max = given.k_max;
-    p.batch_count = given.batch_count;
-    p.out_batch_stride = given.out_batch_stride;
-    p.a_scale = to_scale(given.a_scale, given.a_scale_batch_stride, "problem->a_scale");
-    p.b_scale = to_scale(given.b_scale, given.b_scale_batch_stride, "problem->b_scale");
-    p.out_scale = to_scale(given.out_scale, given.out_scale_batch_stride, "problem->out_scale");
-    p.implementation = given.implementation;
-    return p;
-}
+    static problem read(const problem* given) {
+        return read_struct(given, problem MAGICUBE_SDDMM_PROBLEM_INIT, "problem");
+    }
+    static magicubeConstSpMatDescr_t sparse(const problem& given) { return given.pattern; }
+
+    static sddmm::problem to_core(const magicubeSDDMMProblem_t& given) {
+        sddmm::problem p;
+        p.pattern = get_pattern(given.pattern, "problem->pattern");
+        p.a_type = capi::to_core(given.a_type, "problem->a_type");
+        p.a_order = capi::to_core(given.a_order, "problem->a_order");
+        p.b_type = capi::to_core(given.b_type, "problem->b_type");
+        p.b_order = capi::to_core(given.b_order, "problem->b_order");
+        p.out_type = capi::to_core(given.out_type, "problem->out_type");
+        p.k_min = given.k_min;
+        p.k_max = given.k_max;
+        p.batch_count = given.batch_count;
+        p.out_batch_stride = given.out_batch_stride;
+        p.a_scale = to_scale(given.a_scale, given.a_scale_batch_stride, "problem->a_scale");
+        p.b_scale = to_scale(given.b_scale, given.b_scale_batch_stride, "problem->b_scale");
+        p.out_scale = to_scale(given.out_scale, given.out_scale_batch_stride, "problem->out_scale");
+        p.implementation = given.implementation;
+        return p;
+    }
+};
 
 }  // namespace
 
 magicubeStatus_t magicubeSDDMM_isSupported(magicubeHandle_t handle,
                                            const magicubeSDDMMProblem_t* problem) noexcept {
-    return MAGICUBE_GUARDED(
-        choose_for<sddmm::operation>(get(handle), to_core(read_problem(problem))););
+    return MAGICUBE_GUARDED(check_supported<entry>(handle, problem););
 }
 
 magicubeStatus_t magicubeSDDMM_bufferSize(magicubeHandle_t handle,
                                           const magicubeSDDMMProblem_t* problem,
                                           magicubeBufferSizes_t* sizes) noexcept {
-    return MAGICUBE_GUARDED(
-        tell_needs<sddmm::operation>(get(handle), to_core(read_problem(problem)), sizes););
+    return MAGICUBE_GUARDED_RANGE(tell_needs<entry>(handle, problem, sizes););
 }
 
 magicubeStatus_t magicubeSDDMM_createPlan(magicubeHandle_t handle,
                                           const magicubeSDDMMProblem_t* problem, void* plan_buffer,
                                           size_t plan_buffer_size,
                                           magicubeSDDMMPlan_t* plan) noexcept {
-    return MAGICUBE_GUARDED(make_plan(plan, [&] {
-                                const context& ctx = get(handle);
-                                const auto given = read_problem(problem);
-                                const auto p = to_core(given);
-                                sddmm::operation::check(p);
-                                validate_sparse(ctx, given.pattern, false, "problem->pattern");
-                                return sddmm::create(ctx, p, plan_buffer, plan_buffer_size);
-                            }););
+    return MAGICUBE_GUARDED_RANGE(
+        make_plan<entry>(handle, problem, plan_buffer, plan_buffer_size, plan););
 }
 
 magicubeStatus_t magicubeSDDMM_destroyPlan(magicubeSDDMMPlan_t plan) noexcept {

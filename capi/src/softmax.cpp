@@ -13,57 +13,55 @@ struct magicubeSparseSoftmaxPlan {
 
 namespace {
 
-magicubeSparseSoftmaxProblem_t read_problem(const magicubeSparseSoftmaxProblem_t* problem) {
-    return read_struct(problem, magicubeSparseSoftmaxProblem_t MAGICUBE_SPARSE_SOFTMAX_PROBLEM_INIT,
-                       "problem");
-}
+struct entry {
+    using operation = softmax::operation;
+    using problem = magicubeSparseSoftmaxProblem_t;
+    using plan = magicubeSparseSoftmaxPlan;
 
-softmax::problem to_core(const magicubeSparseSoftmaxProblem_t& given) {
-    softmax::problem p;
-    p.pattern = get_pattern(given.pattern, "problem->pattern");
-    p.in_type = capi::to_core(given.in_type, "problem->in_type");
-    p.out_type = capi::to_core(given.out_type, "problem->out_type");
-    p.batch_count = given.batch_count;
-    p.in_batch_stride = given.in_batch_stride;
-    p.out_batch_stride = given.out_batch_stride;
-    p.row_scale = to_scale(given.row_scale, given.row_scale_batch_stride, "problem->row_scale");
-    p.col_scale = to_scale(given.col_scale, given.col_scale_batch_stride, "problem->col_scale");
-    require_value(given.bias == 0 || given.bias == 1, "problem->bias is ", given.bias,
-                  "; it must be 0 or 1");
-    p.bias = given.bias == 1;
-    p.bias_batch_stride = given.bias_batch_stride;
-    p.out_scale_batch_stride = given.out_scale_batch_stride;
-    p.implementation = given.implementation;
-    return p;
-}
+    static problem read(const problem* given) {
+        return read_struct(given, problem MAGICUBE_SPARSE_SOFTMAX_PROBLEM_INIT, "problem");
+    }
+    static magicubeConstSpMatDescr_t sparse(const problem& given) { return given.pattern; }
+
+    static softmax::problem to_core(const magicubeSparseSoftmaxProblem_t& given) {
+        softmax::problem p;
+        p.pattern = get_pattern(given.pattern, "problem->pattern");
+        p.in_type = capi::to_core(given.in_type, "problem->in_type");
+        p.out_type = capi::to_core(given.out_type, "problem->out_type");
+        p.batch_count = given.batch_count;
+        p.in_batch_stride = given.in_batch_stride;
+        p.out_batch_stride = given.out_batch_stride;
+        p.row_scale = to_scale(given.row_scale, given.row_scale_batch_stride, "problem->row_scale");
+        p.col_scale = to_scale(given.col_scale, given.col_scale_batch_stride, "problem->col_scale");
+        require_value(given.bias == 0 || given.bias == 1, "problem->bias is ", given.bias,
+                      "; it must be 0 or 1");
+        p.bias = given.bias == 1;
+        p.bias_batch_stride = given.bias_batch_stride;
+        p.out_scale_batch_stride = given.out_scale_batch_stride;
+        p.implementation = given.implementation;
+        return p;
+    }
+};
 
 }  // namespace
 
 magicubeStatus_t magicubeSparseSoftmax_isSupported(
     magicubeHandle_t handle, const magicubeSparseSoftmaxProblem_t* problem) noexcept {
-    return MAGICUBE_GUARDED(
-        choose_for<softmax::operation>(get(handle), to_core(read_problem(problem))););
+    return MAGICUBE_GUARDED(check_supported<entry>(handle, problem););
 }
 
 magicubeStatus_t magicubeSparseSoftmax_bufferSize(magicubeHandle_t handle,
                                                   const magicubeSparseSoftmaxProblem_t* problem,
                                                   magicubeBufferSizes_t* sizes) noexcept {
-    return MAGICUBE_GUARDED(
-        tell_needs<softmax::operation>(get(handle), to_core(read_problem(problem)), sizes););
+    return MAGICUBE_GUARDED_RANGE(tell_needs<entry>(handle, problem, sizes););
 }
 
 magicubeStatus_t magicubeSparseSoftmax_createPlan(magicubeHandle_t handle,
                                                   const magicubeSparseSoftmaxProblem_t* problem,
                                                   void* plan_buffer, size_t plan_buffer_size,
                                                   magicubeSparseSoftmaxPlan_t* plan) noexcept {
-    return MAGICUBE_GUARDED(make_plan(plan, [&] {
-                                const context& ctx = get(handle);
-                                const auto given = read_problem(problem);
-                                const auto p = to_core(given);
-                                softmax::operation::check(p);
-                                validate_sparse(ctx, given.pattern, false, "problem->pattern");
-                                return softmax::create(ctx, p, plan_buffer, plan_buffer_size);
-                            }););
+    return MAGICUBE_GUARDED_RANGE(
+        make_plan<entry>(handle, problem, plan_buffer, plan_buffer_size, plan););
 }
 
 magicubeStatus_t magicubeSparseSoftmax_destroyPlan(magicubeSparseSoftmaxPlan_t plan) noexcept {

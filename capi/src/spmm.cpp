@@ -20,60 +20,58 @@ struct magicubeSpMMPlan {
 
 namespace {
 
-magicubeSpMMProblem_t read_problem(const magicubeSpMMProblem_t* problem) {
-    return read_struct(problem, magicubeSpMMProblem_t MAGICUBE_SPMM_PROBLEM_INIT, "problem");
-}
+struct entry {
+    using operation = spmm::operation;
+    using problem = magicubeSpMMProblem_t;
+    using plan = magicubeSpMMPlan;
 
-spmm::problem to_core(const magicubeSpMMProblem_t& given) {
-    spmm::problem p;
-    p.pattern = get_pattern(given.A, "problem->A");
-    p.b_type = capi::to_core(given.b_type, "problem->b_type");
-    p.b_order = capi::to_core(given.b_order, "problem->b_order");
-    p.c_type = capi::to_core(given.c_type, "problem->c_type");
-    p.c_order = capi::to_core(given.c_order, "problem->c_order");
-    p.n_min = given.n_min;
-    p.n_max = given.n_max;
-    p.batch_count = given.batch_count;
-    p.a_scale = to_scale(given.a_scale, given.a_scale_batch_stride, "problem->a_scale");
-    p.b_scale = to_scale(given.b_scale, given.b_scale_batch_stride, "problem->b_scale");
-    p.bias = to_scale(given.bias, given.bias_batch_stride, "problem->bias");
-    p.c_scale = to_scale(given.c_scale, given.c_scale_batch_stride, "problem->c_scale");
-    p.function = capi::to_core<activation>(given.activation, 0, 2, "problem->activation",
-                                           "magicubeActivation_t");
-    p.values = capi::to_core<value_mode>(given.value_mode, 0, 2, "problem->value_mode",
-                                         "magicubeValueMode_t");
-    p.implementation = given.implementation;
-    return p;
-}
+    static problem read(const problem* given) {
+        return read_struct(given, problem MAGICUBE_SPMM_PROBLEM_INIT, "problem");
+    }
+    static magicubeConstSpMatDescr_t sparse(const problem& given) { return given.A; }
+
+    static spmm::problem to_core(const magicubeSpMMProblem_t& given) {
+        spmm::problem p;
+        p.pattern = get_pattern(given.A, "problem->A");
+        p.b_type = capi::to_core(given.b_type, "problem->b_type");
+        p.b_order = capi::to_core(given.b_order, "problem->b_order");
+        p.c_type = capi::to_core(given.c_type, "problem->c_type");
+        p.c_order = capi::to_core(given.c_order, "problem->c_order");
+        p.n_min = given.n_min;
+        p.n_max = given.n_max;
+        p.batch_count = given.batch_count;
+        p.a_scale = to_scale(given.a_scale, given.a_scale_batch_stride, "problem->a_scale");
+        p.b_scale = to_scale(given.b_scale, given.b_scale_batch_stride, "problem->b_scale");
+        p.bias = to_scale(given.bias, given.bias_batch_stride, "problem->bias");
+        p.c_scale = to_scale(given.c_scale, given.c_scale_batch_stride, "problem->c_scale");
+        p.function = capi::to_core<activation>(given.activation, 0, 2, "problem->activation",
+                                               "magicubeActivation_t");
+        p.values = capi::to_core<value_mode>(given.value_mode, 0, 2, "problem->value_mode",
+                                             "magicubeValueMode_t");
+        p.implementation = given.implementation;
+        return p;
+    }
+};
 
 }  // namespace
 
 magicubeStatus_t magicubeSpMM_isSupported(magicubeHandle_t handle,
                                           const magicubeSpMMProblem_t* problem) noexcept {
-    return MAGICUBE_GUARDED(
-        choose_for<spmm::operation>(get(handle), to_core(read_problem(problem))););
+    return MAGICUBE_GUARDED(check_supported<entry>(handle, problem););
 }
 
 magicubeStatus_t magicubeSpMM_bufferSize(magicubeHandle_t handle,
                                          const magicubeSpMMProblem_t* problem,
                                          magicubeBufferSizes_t* sizes) noexcept {
-    return MAGICUBE_GUARDED(
-        tell_needs<spmm::operation>(get(handle), to_core(read_problem(problem)), sizes););
+    return MAGICUBE_GUARDED_RANGE(tell_needs<entry>(handle, problem, sizes););
 }
 
 magicubeStatus_t magicubeSpMM_createPlan(magicubeHandle_t handle,
                                          const magicubeSpMMProblem_t* problem, void* plan_buffer,
                                          size_t plan_buffer_size,
                                          magicubeSpMMPlan_t* plan) noexcept {
-    return MAGICUBE_GUARDED(make_plan(plan, [&] {
-                                const context& ctx = get(handle);
-                                const auto given = read_problem(problem);
-                                const auto p = to_core(given);
-                                spmm::operation::check(p);
-                                validate_sparse(ctx, given.A, p.values != value_mode::per_call,
-                                                "problem->A");
-                                return spmm::create(ctx, p, plan_buffer, plan_buffer_size);
-                            }););
+    return MAGICUBE_GUARDED_RANGE(
+        make_plan<entry>(handle, problem, plan_buffer, plan_buffer_size, plan););
 }
 
 magicubeStatus_t magicubeSpMM_destroyPlan(magicubeSpMMPlan_t plan) noexcept {
@@ -83,7 +81,8 @@ magicubeStatus_t magicubeSpMM_destroyPlan(magicubeSpMMPlan_t plan) noexcept {
 
 magicubeStatus_t magicubeSpMM_updateValues(magicubeHandle_t handle, magicubeSpMMPlan_t plan,
                                            const void* values) noexcept {
-    return MAGICUBE_GUARDED(spmm::update_values(get(handle), *deref(plan, "plan").value, values););
+    return MAGICUBE_GUARDED_RANGE(
+        spmm::update_values(get(handle), *deref(plan, "plan").value, values););
 }
 
 magicubeStatus_t magicubeSpMM(magicubeHandle_t handle, magicubeSpMMPlan_t plan, const float* alpha,

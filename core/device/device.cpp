@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fstream>
 #include <new>
+#include <vector>
 
 #include "core/common/checked.hpp"
 #include "core/device/cuda/runtime.hpp"
@@ -54,6 +55,16 @@ device_info describe_device(device_kind device, int ordinal) {
     return device == device_kind::cpu ? describe_cpu() : cuda::describe(ordinal);
 }
 
+gpu_speed speed_of_gpu(int ordinal) {
+    static const auto& speeds = *new std::vector<gpu_speed>([] {
+        std::vector<gpu_speed> found;
+        for (int i = 0; i < cuda::device_count(); ++i) found.push_back(cuda::speed(i));
+        return found;
+    }());
+    require_ordinal(device_kind::cuda, ordinal);
+    return speeds.at(static_cast<size_t>(ordinal));
+}
+
 void require_usable(device_kind device, int ordinal) {
     require_ordinal(device, ordinal);
     if (device == device_kind::cuda) cuda::require_kernels(ordinal);
@@ -76,6 +87,10 @@ void deallocate(device_kind device, int ordinal, void* pointer) {
     require_ordinal(device, ordinal);
     if (device == device_kind::cpu) return std::free(pointer);
     if (pointer) cuda::deallocate(ordinal, pointer);
+}
+
+void require_reachable(const context& ctx, const void* pointer, const char* argument) {
+    if (pointer && !ctx.on_cpu()) cuda::require_address(ctx, pointer, argument);
 }
 
 void copy_memory(const context& ctx, void* destination, const void* source, size_t bytes) {

@@ -3,12 +3,15 @@
 // estimate ranks those that accept, and the reference stands last whatever its cost.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "core/common/log.hpp"
 #include "core/device/context.hpp"
+#include "core/ops/dense_estimate.hpp"
 #include "core/ops/plan_buffer.hpp"
 
 namespace magicube {
@@ -43,7 +46,7 @@ struct implementation_list {
 template <class Operation>
 struct choice {
     const implementation<Operation>* chosen = nullptr;
-    std::string reasons;  // one line a candidate
+    std::string reasons;  // one line a candidate, what was chosen, and dense if it is faster
 };
 
 namespace detail {
@@ -67,6 +70,14 @@ void require_known_name(const context& ctx, const char* name, implementation_lis
 inline void log_candidate(const char* operation, const std::string& line) {
     if (log::enabled(log::topic::dispatch) || log::enabled(log::level::debug))
         log::write(log::level::info, text(operation, ": ", line));
+}
+
+// What a plan tells of the dense product that gives the same result: nothing unless it is faster.
+inline std::string dense_advice(const dense_estimate& dense, double own_us) {
+    if (dense.us <= 0 || dense.us >= own_us) return {};
+    const auto tenths = [](double us) { return std::round(us * 10) / 10; };
+    return text("dense would be faster: about ", tenths(dense.us), " us (", dense.library,
+                ") against ", tenths(own_us), " us");
 }
 
 }  // namespace detail
@@ -109,6 +120,12 @@ choice<Operation> choose(const context& ctx, const typename Operation::problem& 
     const std::string line = text("chosen: ", result.chosen->name);
     detail::log_candidate(Operation::name, line);
     result.reasons += line;
+    const auto product = Operation::dense_equivalent(problem);
+    const auto advice = product ? detail::dense_advice(estimate_dense(ctx, *product), best) : "";
+    if (!advice.empty()) {
+        detail::log_candidate(Operation::name, advice);
+        result.reasons += '\n' + advice;
+    }
     return result;
 }
 

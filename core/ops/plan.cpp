@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "core/device/device.hpp"
+#include "core/formats/validate.hpp"
+
 namespace magicube {
 
 std::string benchmark_options(const context& ctx, const sr_bcrs_view& pattern,
@@ -22,6 +25,34 @@ std::string benchmark_options(const context& ctx, const sr_bcrs_view& pattern,
     return text("--device ", ctx.on_cpu() ? "cpu" : "cuda", " --vector-length ",
                 pattern.vector_length, " --stride ", pattern.stride, " --sparsity ",
                 std::max(0.0, 1 - density), " --implementation ", implementation);
+}
+
+void check_array_places(const context& ctx, const sr_bcrs_view& pattern, const char* argument) {
+    if (ctx.on_cpu()) return;
+    const auto reached = [&](bool used, const void* array, const char* name) {
+        if (used) require_reachable(ctx, array, text(argument, "'s ", name).c_str());
+    };
+    const bool slots = pattern.slots > 0 && pattern.batch_count > 0;
+    const bool rows = pattern.block_rows() > 0 && pattern.batch_count > 0;
+    reached(rows, pattern.row_begin.data, "row_begin");
+    reached(rows, pattern.row_end.data, "row_end");
+    reached(slots, pattern.col_indices, "col_indices");
+    reached(slots, pattern.element_mask, "element_mask");
+    reached(slots, pattern.values, "values");
+}
+
+void check_sparse_arrays(const context& ctx, const sr_bcrs_view& pattern, const sparse_view* given,
+                         bool values, const char* argument) {
+    if (given && ctx.validates()) {
+        validate_pattern(ctx, *given, argument);
+        if (values) validate_values(ctx, *given, argument);
+    }
+    require_value(!values || pattern.values != nullptr || pattern.value_count() == 0 ||
+                      pattern.batch_count == 0,
+                  argument,
+                  " has null values; they are required unless problem->value_mode is "
+                  "MAGICUBE_VALUES_PER_CALL");
+    check_array_places(ctx, pattern, argument);
 }
 
 }  // namespace magicube

@@ -6,7 +6,10 @@
 //     plan               a class derived from plan_of<Operation>
 //     name               for messages
 //     implementations()  its list of rows
+//     pattern_name       of its sparse operand, for messages
 //     check(problem)     throws if the problem breaks a rule or nothing can compute it
+//     packs_values(problem)  whether making a plan reads the sparse operand's values
+//     dense_equivalent(problem)  the dense product that gives the same result, if there is one
 //     benchmark(problem) the subcommand and options of `magicube bench` that repeat its shape and
 //                        types; the pattern's are added here
 #pragma once
@@ -16,6 +19,8 @@
 #include <utility>
 
 #include "core/common/pointers.hpp"
+#include "core/device/device.hpp"
+#include "core/device/profile_range.hpp"
 #include "core/formats/sparse.hpp"
 #include "core/ops/choice.hpp"
 
@@ -33,7 +38,8 @@ class plan_of {
         : device_(ctx.device),
           ordinal_(ctx.ordinal),
           problem_(problem),
-          resources_(std::move(resources)) {
+          resources_(std::move(resources)),
+          range_name_(text("magicube:", Operation::name, ' ', resources_.implementation)) {
         // The caller may free these; a plan has copies of what it needs.
         problem_.implementation = nullptr;
         problem_.pattern.row_begin.data = problem_.pattern.row_end.data = nullptr;
@@ -46,7 +52,10 @@ class plan_of {
     virtual ~plan_of() = default;
 
     // Computes; the arguments have been checked and the output is not empty.
-    virtual void run(const context& ctx, const arguments_type& arguments) const = 0;
+    void execute(const context& ctx, const arguments_type& arguments) const {
+        const profile_range range(range_name_.c_str());
+        run(ctx, arguments);
+    }
 
     // Shapes and types; its pointers are null.
     const problem_type& problem() const { return problem_; }
@@ -63,22 +72,37 @@ class plan_of {
         require_device(ctx);
         require_workspace(arguments.workspace, arguments.workspace_size,
                           static_cast<size_t>(resources_.needs.workspace_bytes), buffer_alignment);
+        if (resources_.needs.workspace_bytes > 0)
+            require_reachable(ctx, arguments.workspace, "workspace");
     }
 
   private:
+    virtual void run(const context& ctx, const arguments_type& arguments) const = 0;
+
     device_kind device_;
     int ordinal_;
     problem_type problem_;
     plan_resources resources_;
+    std::string range_name_;
 };
 
 // Options of `magicube bench` that make a random pattern of the same density.
 std::string benchmark_options(const context& ctx, const sr_bcrs_view& pattern,
                               const char* implementation);
 
+// Throws device_mismatch unless the context's device reaches the arrays of the sparse operand.
+void check_array_places(const context& ctx, const sr_bcrs_view& pattern, const char* argument);
+
+// What makes a plan impossible although the problem breaks no rule: arrays that it would read are
+// missing, lie on another device, or hold what they must not. `given` is the sparse operand as the
+// caller described it; null: its arrays are trusted.
+void check_sparse_arrays(const context& ctx, const sr_bcrs_view& pattern, const sparse_view* given,
+                         bool values, const char* argument);
+
 template <class Operation>
 choice<Operation> choose_for(const context& ctx, const typename Operation::problem& problem) {
     Operation::check(problem);
+    check_array_places(ctx, problem.pattern, Operation::pattern_name);
     return choose<Operation>(ctx, problem, Operation::implementations());
 }
 
@@ -87,12 +111,16 @@ buffer_needs needs_of(const context& ctx, const typename Operation::problem& pro
     return choose_for<Operation>(ctx, problem).chosen->needs(ctx, problem);
 }
 
-// buffer null: the plan allocates its own. The pattern's index arrays are trusted.
+// buffer null: the plan allocates its own.
 template <class Operation>
 std::unique_ptr<typename Operation::plan> create_plan(const context& ctx,
                                                       const typename Operation::problem& problem,
-                                                      void* buffer, size_t buffer_size) {
-    auto choice = choose_for<Operation>(ctx, problem);
+                                                      void* buffer, size_t buffer_size,
+                                                      const sparse_view* given = nullptr) {
+    Operation::check(problem);
+    check_sparse_arrays(ctx, problem.pattern, given, Operation::packs_values(problem),
+                        Operation::pattern_name);
+    auto choice = choose<Operation>(ctx, problem, Operation::implementations());
     const auto needs = choice.chosen->needs(ctx, problem);
     plan_resources resources{choice.chosen->name, std::move(choice.reasons), needs,
                              plan_buffer(ctx, buffer, buffer_size, needs.plan_bytes)};

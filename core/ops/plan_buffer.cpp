@@ -19,6 +19,7 @@ plan_buffer::plan_buffer(const context& ctx, void* given, size_t given_size, int
     } else {
         require_workspace(given, given_size, static_cast<size_t>(needed), buffer_alignment,
                           "plan_buffer");
+        if (needed > 0) require_reachable(ctx, given, "plan_buffer");
     }
 }
 

@@ -42,6 +42,8 @@ case_result measure(const session& s, stopwatch& watch, const spmm_case& c, cons
         }
     }
     result.plan_bytes = own.plan_bytes();
+    result.advice = own.advice();
+    result.problem.stride = own.a_pattern().stride;
     result.amount = count_work(s, c, own.a_pattern(), o.cold);
     result.limit = find_bound(s, c, result.amount, result.own.time.megahertz);
     return result;

@@ -13,6 +13,7 @@ const char* const usage =
   --m, --k N            sizes (4096)
   --n N[,N...]          size, or several (4096)
   --vector-length V[,V...]   1, 2, 4, 8, 16, 32 or 64 (8)
+  --stride S            slots a chunk of A's layout; 0: the default (0)
   --sparsity S[,S...]   share of vectors that do not exist (0.9)
   --lhs, --rhs, --out T types of A, B, C: int8, int16, fp16, ... (int8, int8, int32)
   --b-order, --c-order row|col
@@ -120,6 +121,7 @@ struct reader {
         with_value["--vector-length"] = [this](const auto& option, const auto& value) {
             vector_lengths = numbers<int64_t>(option, value, 1, 64);
         };
+        with_value["--stride"] = size_into(base.stride, 0, 32);
         with_value["--sparsity"] = [this](const auto& option, const auto& value) {
             sparsities = numbers<double>(option, value, 0, 1);
         };

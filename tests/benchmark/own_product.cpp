@@ -10,10 +10,19 @@ namespace bench {
 namespace {
 
 pattern make_pattern_of(const spmm_case& c, generator& random) {
-    int32_t stride = 0;
-    check(magicubeSrBcrsDefaultStride(c.vector_length, c.lhs, &stride),
-          "magicubeSrBcrsDefaultStride");
+    int32_t stride = c.stride;
+    if (stride == 0)
+        check(magicubeSrBcrsDefaultStride(c.vector_length, c.lhs, &stride),
+              "magicubeSrBcrsDefaultStride");
     return make_pattern({c.m, c.k, c.vector_length, stride, 1 - c.sparsity, c.lengths}, random);
+}
+
+// The line that says that dense would be faster, if there is one.
+std::string advice_in(const std::string& reasons) {
+    std::istringstream lines(reasons);
+    for (std::string line; std::getline(lines, line);)
+        if (line.rfind("dense would be faster", 0) == 0) return line;
+    return {};
 }
 
 // Brings results that are rounded to 8 or 16 bits into their range.
@@ -85,6 +94,7 @@ void own_product::make_plans(bool cold) {
     magicubePlanInfo_t info = MAGICUBE_PLAN_INFO_INIT;
     check(magicubeSpMM_planInfo(plans_[0].get(), &info), "magicubeSpMM_planInfo");
     implementation_ = info.implementation;
+    advice_ = advice_in(info.reasons);
     plan_bytes_ = static_cast<int64_t>(info.plan_bytes);
     workspace_ = device_array(static_cast<int64_t>(info.workspace_bytes));
 

@@ -27,6 +27,8 @@ class own_product {
     const pattern& a_pattern() const { return pattern_; }
     const std::string& implementation() const { return implementation_; }
     int64_t plan_bytes() const { return plan_bytes_; }
+    // What the plan says of the dense product, or empty.
+    const std::string& advice() const { return advice_; }
 
   private:
     void make_operands(generator& random);
@@ -47,7 +49,7 @@ class own_product {
     std::vector<dense_descriptor> b_descriptors_;
     device_array c_device_, a_scale_device_, b_scale_device_, workspace_;
     dense_descriptor c_descriptor_;
-    std::string implementation_;
+    std::string implementation_, advice_;
     int64_t plan_bytes_ = 0;
 };
 

@@ -97,6 +97,7 @@ void add_problem(json_object& json, const case_result& r) {
     json.add("k", static_cast<double>(c.k));
     json.add("n", static_cast<double>(c.n));
     json.add("vector_length", static_cast<double>(c.vector_length));
+    json.add("stride", static_cast<double>(c.stride));
     json.add("sparsity", c.sparsity);
     json.add("lhs", std::string(magicubeGetDataTypeName(c.lhs)));
     json.add("rhs", std::string(magicubeGetDataTypeName(c.rhs)));
@@ -114,6 +115,7 @@ void add_problem(json_object& json, const case_result& r) {
 void add_result(json_object& json, const case_result& r) {
     json.add("implementation", r.own.variant);
     json.add("plan_bytes", static_cast<double>(r.plan_bytes));
+    json.add(std::string("advice"), r.advice);
     json.add("nnz", r.amount.nonzeros);
     add_timing(json, r.own.time);
     json.add("tops", tops(r.amount.operations, r.own.time.us));
@@ -154,6 +156,7 @@ std::string as_text(const case_result& r) {
         out += time_line(peer) + format("  %6.2fx  ", peer.time.us / t.us) + peer.variant + "\n";
     }
     for (const auto& [name, reason] : r.missing) out += "  no " + name + ": " + reason + "\n";
+    if (!r.advice.empty()) out += "  " + r.advice + "\n";
     return out +
            format("  %.1f TOP/s on nonzeros, %.0f as a dense product; ",
                   tops(r.amount.operations, t.us), tops(r.amount.dense_operations, t.us)) +

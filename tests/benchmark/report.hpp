@@ -22,6 +22,7 @@ struct case_result {
     std::string error;    // why it was not timed
     std::string mistake;  // why the result is wrong; it is not timed then
     int64_t plan_bytes = 0;
+    std::string advice;  // what the plan says of the dense product, or empty
     work amount{};
     bound limit;
     side_result own;

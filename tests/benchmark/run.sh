@@ -47,8 +47,9 @@ table "N = 512" --n 512 $dense
 table "Small, fp16 out" --m 2048 --k 2048 --n 256 --out fp16 $dense
 table "Longer vectors" --vector-length 16,32,64 $dense
 table "V = 4" --vector-length 4 --sparsity 0.95 $dense
-table "Decode, cold" --m 28672 --k 8192 --n 1,8,16 --sparsity 0.8 --out fp16 --cold \
+table "Decode, cold" --m 28672 --k 8192 --n 1,8,16 --sparsity 0.8 --out fp16 --scales --cold \
     --peers=cuBLASLt-fp16
+table "Small decode, cold" --n 1,8,16 --out fp16 --scales --cold --peers=cuBLASLt-fp16
 table "fp16" --lhs fp16 --rhs fp16 --out fp16 $dense
 table "L16-R8" --lhs int16 --baseline
 table "L8-R4" --rhs int4 --baseline

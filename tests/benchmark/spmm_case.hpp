@@ -12,6 +12,7 @@ namespace bench {
 struct spmm_case {
     int64_t m = 4096, k = 4096, n = 4096;
     int vector_length = 8;
+    int stride = 0;  // 0: the default of the vector length and type
     double sparsity = 0.9;
     magicubeDataType_t lhs = MAGICUBE_INT8, rhs = MAGICUBE_INT8, out = MAGICUBE_INT32;
     magicubeOrder_t b_order = MAGICUBE_ORDER_ROW, c_order = MAGICUBE_ORDER_ROW;

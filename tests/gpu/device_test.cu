@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "gpu/gpu.hpp"
@@ -67,6 +68,28 @@ TEST_CASE("the GPU describes itself and this build supports it") {
     magicubeHandle_t handle = nullptr;
     CHECK(magicubeCreate(&handle, cuda, count) == MAGICUBE_STATUS_NO_DEVICE);
     CHECK(message_has("must be in [0, "));
+}
+
+TEST_CASE(
+    "issue_02 a GPU that this build holds no code for is refused, naming it and what was built") {
+    magicubeDeviceInfo_t info = MAGICUBE_DEVICE_INFO_INIT;
+    REQUIRE(magicubeGetDeviceInfo(cuda, 0, &info) == MAGICUBE_STATUS_SUCCESS);
+    const std::string build = magicubeGetBuildInfo();
+    const auto at = build.find("architectures: ");
+    REQUIRE(at != std::string::npos);
+    const std::string architectures = build.substr(at + std::strlen("architectures: "));
+    magicubeHandle_t handle = nullptr;
+    const auto status = magicubeCreate(&handle, cuda, 0);
+    if (info.supported) {
+        CHECK(status == MAGICUBE_STATUS_SUCCESS);
+    } else {
+        // So with a library that was built for other architectures alone.
+        CHECK(status == MAGICUBE_STATUS_ARCH_MISMATCH);
+        CHECK(message_has(info.name));
+        CHECK(message_has(("is sm_" + std::to_string(info.compute_capability)).c_str()));
+        CHECK(message_has(("was built for " + architectures).c_str()));
+    }
+    magicubeDestroy(handle);
 }
 
 TEST_CASE("memory goes round through a stream") {
@@ -167,17 +190,4 @@ TEST_CASE("dequantisation gives the CPU's bits for every type, order, granularit
                                        device_r.data()) == MAGICUBE_STATUS_SUCCESS);
                     REQUIRE(device_r.read<unsigned char>(gpu) == expected);
                 }
-}
-
-TEST_CASE("operations without CUDA code say so") {
-    cuda_handle handle;
-    magicubeDnMatDescr_t matrix = nullptr;
-    REQUIRE(magicubeCreateDnMat(&matrix, 0, 0, 0, nullptr, MAGICUBE_FP32, MAGICUBE_ORDER_ROW) ==
-            MAGICUBE_STATUS_SUCCESS);
-    magicubePruneParams_t params = MAGICUBE_PRUNE_PARAMS_INIT;
-    size_t bytes = 0;
-    CHECK(magicubePrune_bufferSize(handle, matrix, &params, &bytes) ==
-          MAGICUBE_STATUS_NOT_SUPPORTED);
-    CHECK(message_has("no CUDA implementation"));
-    magicubeDestroyDnMat(matrix);
 }

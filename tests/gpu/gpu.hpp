@@ -15,8 +15,8 @@ namespace support {
 
 struct cuda_handle {
     magicubeHandle_t value = nullptr;
-    cuda_handle() {
-        REQUIRE(magicubeCreate(&value, MAGICUBE_DEVICE_CUDA, 0) == MAGICUBE_STATUS_SUCCESS);
+    explicit cuda_handle(int32_t ordinal = 0) {
+        REQUIRE(magicubeCreate(&value, MAGICUBE_DEVICE_CUDA, ordinal) == MAGICUBE_STATUS_SUCCESS);
     }
     ~cuda_handle() { magicubeDestroy(value); }
     cuda_handle(const cuda_handle&) = delete;
@@ -24,21 +24,29 @@ struct cuda_handle {
     operator magicubeHandle_t() const { return value; }
 };
 
-// Device memory that starts as a copy of host bytes and can be written and read back.
+// Memory of a handle's device that starts as a copy of host bytes and can be written and read back.
 class device_bytes {
   public:
-    device_bytes(magicubeHandle_t handle, const void* host, size_t bytes) : size_(bytes) {
-        REQUIRE(magicubeMalloc(MAGICUBE_DEVICE_CUDA, 0, bytes, &data_) == MAGICUBE_STATUS_SUCCESS);
+    // Its bytes are unknown.
+    device_bytes(magicubeHandle_t handle, size_t bytes) : size_(bytes) {
+        magicubeDevice_t device{};
+        REQUIRE(magicubeGetDevice(handle, &device, &ordinal_) == MAGICUBE_STATUS_SUCCESS);
+        REQUIRE(magicubeMalloc(MAGICUBE_DEVICE_CUDA, ordinal_, bytes, &data_) ==
+                MAGICUBE_STATUS_SUCCESS);
+    }
+    device_bytes(magicubeHandle_t handle, const void* host, size_t bytes)
+        : device_bytes(handle, bytes) {
         write(handle, host);
     }
     template <class T>
     device_bytes(magicubeHandle_t handle, const std::vector<T>& host)
         : device_bytes(handle, host.data(), host.size() * sizeof(T)) {}
-    ~device_bytes() { magicubeFree(MAGICUBE_DEVICE_CUDA, 0, data_); }
+    ~device_bytes() { magicubeFree(MAGICUBE_DEVICE_CUDA, ordinal_, data_); }
     device_bytes(const device_bytes&) = delete;
     device_bytes& operator=(const device_bytes&) = delete;
 
     void* data() const { return data_; }
+    size_t size() const { return size_; }
     void write(magicubeHandle_t handle, const void* host) {
         REQUIRE(magicubeMemcpy(handle, data_, host, size_) == MAGICUBE_STATUS_SUCCESS);
         REQUIRE(magicubeSynchronize(handle) == MAGICUBE_STATUS_SUCCESS);
@@ -52,6 +60,7 @@ class device_bytes {
     }
 
   private:
+    int32_t ordinal_ = 0;
     void* data_ = nullptr;
     size_t size_;
 };

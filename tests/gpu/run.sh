@@ -26,16 +26,21 @@ fi
 
 echo "== test_gpu"
 $build/tests/test_gpu
-# The models of the operations run every implementation of the lists, those of CUDA among them.
-echo "== test_core, operations"
-$build/tests/test_core -sf="*/ops/*"
+# The models of the operations run every implementation of the lists, those of CUDA among them; the
+# suites of conversions, pruning and quantisation run on every device.
+echo "== test_core, operations and conversions"
+$build/tests/test_core -sf="*/ops/*,*/formats/*,*/prune/*,*/quantize/*"
 if ((sanitizer)); then
     for tool in memcheck racecheck; do
         echo "== compute-sanitizer --tool $tool"
         compute-sanitizer --tool $tool --error-exitcode 1 $build/tests/test_core --no-breaks \
             -sf="*/ops/spmm*" | tail -n 6
     done
+    echo "== compute-sanitizer --tool memcheck, conversions"
+    compute-sanitizer --tool memcheck --error-exitcode 1 $build/tests/test_core --no-breaks \
+        -sf="*/formats/*,*/prune/*,*/quantize/*" -tce="large*,*every V*" | tail -n 6
     echo "== compute-sanitizer --tool memcheck, test_gpu"
     compute-sanitizer --tool memcheck --error-exitcode 1 $build/tests/test_gpu --no-breaks \
-        -tce="too much memory*,a host pointer*,waiting for a stream*,a plan belongs*" | tail -n 6
+        -tce="too much memory*,a host pointer*,waiting for a stream*,conversions refuse*,\
+*belong to their device,*pointer of another GPU*,issue_05*" | tail -n 6
 fi

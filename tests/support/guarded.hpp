@@ -20,6 +20,9 @@ class guarded_array {
     T* data() { return items_.data() + guard; }
     const T* data() const { return items_.data() + guard; }
     int64_t size() const { return count_; }
+    // The whole memory, for copies to a device and back.
+    T* with_guards() { return items_.data(); }
+    size_t bytes_with_guards() const { return items_.size() * sizeof(T); }
     T& operator[](int64_t i) { return items_[static_cast<size_t>(guard + i)]; }
     T operator[](int64_t i) const { return items_[static_cast<size_t>(guard + i)]; }
     std::vector<T> items() const { return {data(), data() + count_}; }

@@ -78,6 +78,7 @@ struct sparse_shape {
     int64_t value_gap = 0;  // elements between the value arrays of a batch, beside their length
     int64_t first_col = 0;  // columns outside [first_col, cols - last_cols) hold no vector
     int64_t last_cols = 0;
+    int64_t long_block_row = -1;  // the one block row, if any, that has nine vectors of ten
 };
 
 class sparse_sample {
@@ -162,11 +163,14 @@ class sparse_sample {
     int64_t mask_bytes() const { return (shape_.v + 7) / 8; }
 
     void add_block_row(generator& random) {
+        const bool is_long =
+            static_cast<int64_t>(row_begin_.size()) % block_rows() == shape_.long_block_row;
+        const double density = is_long ? 0.9 : shape_.density;
         row_begin_.push_back(slots());
         // Every fourth block row is empty.
-        if (uniform(random, 0, 3) != 0) {
+        if (uniform(random, 0, 3) != 0 || is_long) {
             for (int64_t c = shape_.first_col; c < shape_.cols - shape_.last_cols; ++c)
-                if (uniform(random, 0, 999) < static_cast<int64_t>(1000 * shape_.density))
+                if (uniform(random, 0, 999) < static_cast<int64_t>(1000 * density))
                     cols_.push_back(static_cast<int32_t>(c));
         }
         row_end_.push_back(slots());

@@ -19,7 +19,8 @@ typedef enum magicubePointerMode {
 
 typedef enum magicubeValidation {
     MAGICUBE_VALIDATION_BASIC = 0, /* sizes, types, pointers */
-    MAGICUBE_VALIDATION_FULL = 1   /* also index arrays, scales and values (CPU only) */
+    MAGICUBE_VALIDATION_FULL = 1   /* on the CPU also index arrays, scales and values; on CUDA index
+                                     arrays, in conversions that read them, but for _fill */
 } magicubeValidation_t;
 
 /* What magicubeGetDeviceInfo tells. */
@@ -110,7 +111,7 @@ magicubeStatus_t magicubeGetNumThreads(magicubeHandle_t handle, int32_t* count) 
 
 /*
  * How much is checked; FULL until set on the CPU, BASIC on CUDA, where executing never reads the
- * arrays.
+ * arrays, and FULL copies index arrays to the host before a conversion.
  */
 MAGICUBE_API
 magicubeStatus_t magicubeSetValidation(magicubeHandle_t handle,

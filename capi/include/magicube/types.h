@@ -97,12 +97,16 @@ typedef struct magicubeBufferSizes {
 #define MAGICUBE_BUFFER_SIZES_INIT \
     { sizeof(magicubeBufferSizes_t), 0, 0, 0, 0 }
 
-/* What a plan says of itself. The strings live as long as the plan. */
+/*
+ * What a plan says of itself. The strings live as long as the plan. reasons is one line a candidate
+ * (accepted with its cost, or declined and why), one that names the choice and, on CUDA, where the
+ * best dense product is estimated to be faster, one that says so.
+ */
 typedef struct magicubePlanInfo {
     size_t struct_size;
     const char* implementation; /* name of the implementation that executes */
-    const char* reasons; /* one line a candidate: accepted with its cost, or declined and why */
-    size_t plan_bytes;   /* as in magicubeBufferSizes_t */
+    const char* reasons;
+    size_t plan_bytes; /* as in magicubeBufferSizes_t */
     size_t workspace_bytes;
     int32_t owns_buffer; /* 1 if the plan allocated its buffer itself */
 } magicubePlanInfo_t;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/device/cuda/runtime.hpp"
 
+#include "core/device/architectures.hpp"
 #include "core/device/cuda/check.hpp"
 
 namespace magicube::cuda {
@@ -20,7 +21,15 @@ int count_devices(cudaError_t* reason) {
     return count;
 }
 
+int attribute(cudaDeviceAttr which, int ordinal) {
+    int value = 0;
+    check(cudaDeviceGetAttribute(&value, which, ordinal), "cudaDeviceGetAttribute");
+    return value;
+}
+
+// The list of architectures decides, then the driver, which may be too old for what is there.
 bool holds_kernels_for(int ordinal) {
+    if (!runs_on(compute_capability(ordinal), built_architectures())) return false;
     device_scope scope(ordinal);
     cudaFuncAttributes attributes{};
     const cudaError_t code = cudaFuncGetAttributes(&attributes, probe);
@@ -32,12 +41,6 @@ bool holds_kernels_for(int ordinal) {
     }
     check(code, "cudaFuncGetAttributes");
     return false;
-}
-
-int attribute(cudaDeviceAttr which, int ordinal) {
-    int value = 0;
-    check(cudaDeviceGetAttribute(&value, which, ordinal), "cudaDeviceGetAttribute");
-    return value;
 }
 
 }  // namespace
@@ -83,10 +86,26 @@ int multiprocessors(int ordinal) {
     return attribute(cudaDevAttrMultiProcessorCount, ordinal);
 }
 
+gpu_speed speed(int ordinal) {
+    gpu_speed result;
+    result.compute_capability = compute_capability(ordinal);
+    result.multiprocessors = multiprocessors(ordinal);
+    result.clock_mhz = attribute(cudaDevAttrClockRate, ordinal) / 1e3;
+    // Two transfers a clock, kHz and bits.
+    result.bytes_per_us = 2 * (attribute(cudaDevAttrMemoryClockRate, ordinal) / 1e3) *
+                          (attribute(cudaDevAttrGlobalMemoryBusWidth, ordinal) / 8.0);
+    return result;
+}
+
 void require_kernels(int ordinal) {
     if (holds_kernels_for(ordinal)) return;
-    fail(status::arch_mismatch, "CUDA device ", ordinal, " (", describe(ordinal).name, ") is sm_",
-         compute_capability(ordinal), "; this library was built for ", built_architectures());
+    fail(status::arch_mismatch,
+         arch_mismatch_message(ordinal, describe(ordinal).name, compute_capability(ordinal),
+                               built_architectures()));
+}
+
+void require_address(const context& ctx, const void* pointer, const char* argument) {
+    require_on_device(ctx, pointer, argument);
 }
 
 void* allocate(int ordinal, size_t bytes) {

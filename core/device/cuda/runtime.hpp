@@ -25,8 +25,13 @@ device_info describe(int ordinal);
 int compute_capability(int ordinal);
 int multiprocessors(int ordinal);
 
+gpu_speed speed(int ordinal);
+
 // Throws arch_mismatch unless this build's kernels run on the device.
 void require_kernels(int ordinal);
+
+// Throws device_mismatch unless the context's device reaches the address.
+void require_address(const context& ctx, const void* pointer, const char* argument);
 
 void* allocate(int ordinal, size_t bytes);
 void deallocate(int ordinal, void* pointer);

@@ -76,20 +76,20 @@ void operation::check(const sddmm::problem& p) {
     check_scale_shapes(p);
 }
 
+std::optional<dense_product> operation::dense_equivalent(const sddmm::problem& p) {
+    return dense_product{p.pattern.rows, p.pattern.cols, p.k_max,
+                         p.batch_count,  p.pair(),       p.out_type};
+}
+
 std::string operation::benchmark(const sddmm::problem& p) {
     return text("sddmm --m ", p.pattern.rows, " --k ", p.k_max, " --n ", p.pattern.cols, " --lhs ",
                 name_of(p.a_type), " --rhs ", name_of(p.b_type), " --out ", name_of(p.out_type));
 }
 
-std::unique_ptr<plan> create(const context& ctx, const problem& p, void* buffer,
-                             size_t buffer_size) {
-    return create_plan<operation>(ctx, p, buffer, buffer_size);
-}
-
 void execute(const context& ctx, const plan& plan, const arguments& args) {
     check_arguments(ctx, plan, args);
     const auto& p = plan.problem();
-    if (p.pattern.slots > 0 && p.pattern.rows > 0 && p.batch_count > 0) plan.run(ctx, args);
+    if (p.pattern.slots > 0 && p.pattern.rows > 0 && p.batch_count > 0) plan.execute(ctx, args);
 }
 
 epilogue read_epilogue(const problem& p, const arguments& args, int64_t batch) {

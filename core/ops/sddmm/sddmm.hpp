@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "core/ops/epilogue.hpp"
 #include "core/ops/operands.hpp"
@@ -52,9 +53,12 @@ struct operation {
     using arguments = sddmm::arguments;
     using plan = sddmm::plan;
     static constexpr const char* name = "SDDMM";
+    static constexpr const char* pattern_name = "problem->pattern";
 
     static implementation_list<operation> implementations();
     static void check(const problem& problem);
+    static bool packs_values(const problem&) { return false; }
+    static std::optional<dense_product> dense_equivalent(const problem& problem);
     static std::string benchmark(const problem& problem);
 };
 
@@ -62,9 +66,6 @@ class plan : public plan_of<operation> {
   public:
     using plan_of::plan_of;
 };
-
-std::unique_ptr<plan> create(const context& ctx, const problem& problem, void* buffer,
-                             size_t buffer_size);
 
 // Checks the arguments and computes.
 void execute(const context& ctx, const plan& plan, const arguments& arguments);

@@ -95,15 +95,10 @@ std::string operation::benchmark(const softmax::problem& p) {
                 name_of(p.in_type), " --out ", name_of(p.out_type));
 }
 
-std::unique_ptr<plan> create(const context& ctx, const problem& p, void* buffer,
-                             size_t buffer_size) {
-    return create_plan<operation>(ctx, p, buffer, buffer_size);
-}
-
 void execute(const context& ctx, const plan& plan, const arguments& args) {
     check_arguments(ctx, plan, args);
     const auto& p = plan.problem();
-    if (p.pattern.rows > 0 && p.batch_count > 0) plan.run(ctx, args);
+    if (p.pattern.rows > 0 && p.batch_count > 0) plan.execute(ctx, args);
 }
 
 }  // namespace magicube::softmax

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "core/ops/epilogue.hpp"
 #include "core/ops/operands.hpp"
@@ -53,9 +54,12 @@ struct operation {
     using arguments = softmax::arguments;
     using plan = softmax::plan;
     static constexpr const char* name = "SparseSoftmax";
+    static constexpr const char* pattern_name = "problem->pattern";
 
     static implementation_list<operation> implementations();
     static void check(const problem& problem);
+    static bool packs_values(const problem&) { return false; }
+    static std::optional<dense_product> dense_equivalent(const problem&) { return {}; }
     static std::string benchmark(const problem& problem);
 };
 
@@ -63,9 +67,6 @@ class plan : public plan_of<operation> {
   public:
     using plan_of::plan_of;
 };
-
-std::unique_ptr<plan> create(const context& ctx, const problem& problem, void* buffer,
-                             size_t buffer_size);
 
 // Checks the arguments and computes.
 void execute(const context& ctx, const plan& plan, const arguments& arguments);

@@ -82,14 +82,9 @@ void operation::check(const spmm::problem& p) {
                   name_of(p.c_type));
 }
 
-std::unique_ptr<plan> create(const context& ctx, const problem& p, void* buffer,
-                             size_t buffer_size) {
-    operation::check(p);
-    require_value(p.values == value_mode::per_call || p.pattern.values != nullptr ||
-                      p.pattern.value_count() == 0 || p.pattern.batch_count == 0,
-                  "problem->A has null values; they are required unless problem->value_mode is "
-                  "MAGICUBE_VALUES_PER_CALL");
-    return create_plan<operation>(ctx, p, buffer, buffer_size);
+std::optional<dense_product> operation::dense_equivalent(const spmm::problem& p) {
+    return dense_product{p.pattern.rows, p.n_max,  p.pattern.cols,
+                         p.batch_count,  p.pair(), p.c_type};
 }
 
 std::string operation::benchmark(const spmm::problem& p) {
@@ -108,7 +103,7 @@ void update_values(const context& ctx, plan& plan, const void* values) {
 
 void execute(const context& ctx, const plan& plan, const arguments& args) {
     check_arguments(ctx, plan, args);
-    if (!args.c.empty()) plan.run(ctx, args);
+    if (!args.c.empty()) plan.execute(ctx, args);
 }
 
 epilogue read_epilogue(const problem& p, const arguments& args, int64_t batch) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "core/ops/epilogue.hpp"
 #include "core/ops/operands.hpp"
@@ -56,9 +57,14 @@ struct operation {
     using arguments = spmm::arguments;
     using plan = spmm::plan;
     static constexpr const char* name = "SpMM";
+    static constexpr const char* pattern_name = "problem->A";
 
     static implementation_list<operation> implementations();
     static void check(const problem& problem);
+    static bool packs_values(const problem& problem) {
+        return problem.values != value_mode::per_call;
+    }
+    static std::optional<dense_product> dense_equivalent(const problem& problem);
     static std::string benchmark(const problem& problem);
 };
 
@@ -74,8 +80,6 @@ class plan : public plan_of<operation> {
     virtual sr_bcrs_view matrix_with(const void* values) const = 0;
 };
 
-std::unique_ptr<plan> create(const context& ctx, const problem& problem, void* buffer,
-                             size_t buffer_size);
 void update_values(const context& ctx, plan& plan, const void* values);
 
 // Checks the arguments and computes.

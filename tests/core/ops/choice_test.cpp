@@ -20,7 +20,9 @@ struct fake {
         std::string fast_declines;
         double fast_cost = 1;
         double wide_cost = 2;
+        bool packs = false;
     };
+    static inline int checks = 0;
     struct arguments {
         void* workspace = nullptr;
         size_t workspace_size = 0;
@@ -31,8 +33,13 @@ struct fake {
         void run(const context&, const arguments&) const override {}
     };
     static constexpr const char* name = "Fake";
+    static constexpr const char* pattern_name = "problem->pattern";
     static implementation_list<fake> implementations();
-    static void check(const problem&) {}
+    static void check(const problem&) { ++checks; }
+    static bool packs_values(const problem& p) { return p.packs; }
+    static std::optional<dense_product> dense_equivalent(const problem&) {
+        return dense_product{64, 64, 64, 1, {dtype::int8, dtype::int8}, dtype::int32};
+    }
     static std::string benchmark(const problem&) { return "fake"; }
 };
 
@@ -169,6 +176,47 @@ TEST_CASE("plans keep what they were given, own what they were not, and know the
     failure(status::misaligned, [&] { given->check_call(ctx, arguments); });
     arguments = {memory, 300};
     given->check_call(ctx, arguments);
+}
+
+TEST_CASE("making a plan checks the problem once, and the arrays that it would read") {
+    const context ctx;
+    fake::problem p;
+    p.pattern.rows = p.pattern.cols = 8;
+    p.pattern.vector_length = p.pattern.stride = 8;
+    p.pattern.slots = 8;
+    const int before = fake::checks;
+    create_plan<fake>(ctx, p, nullptr, 0);
+    CHECK(fake::checks == before + 1);
+    p.packs = true;
+    const auto text =
+        failure(status::invalid_value, [&] { create_plan<fake>(ctx, p, nullptr, 0); });
+    CHECK(has(text, "problem->pattern has null values"));
+    CHECK(has(text, "MAGICUBE_VALUES_PER_CALL"));
+
+    const char values[64] = {};
+    p.pattern.values = const_cast<char*>(values);
+    p.pattern.type = dtype::int8;
+    const int64_t begin = 0, end = 1;
+    const int32_t columns[8] = {9, -1, -1, -1, -1, -1, -1, -1};  // 9 of 8 columns
+    p.pattern.row_begin = {&begin, index_type::int64};
+    p.pattern.row_end = {&end, index_type::int64};
+    p.pattern.col_indices = columns;
+    create_plan<fake>(ctx, p, nullptr, 0);  // trusted
+    const sparse_view given = p.pattern;
+    failure(status::invalid_value, [&] { create_plan<fake>(ctx, p, nullptr, 0, &given); });
+    context basic;
+    basic.level = validation::basic;
+    create_plan<fake>(basic, p, nullptr, 0, &given);
+}
+
+TEST_CASE("a plan tells where dense would be faster, and on the CPU claims nothing") {
+    CHECK(detail::dense_advice({86.04, "cuBLASLt int8"}, 264.26) ==
+          "dense would be faster: about 86 us (cuBLASLt int8) against 264.3 us");
+    CHECK(detail::dense_advice({86, "cuBLASLt int8"}, 86) == "");
+    CHECK(detail::dense_advice({}, 1e9) == "");
+    fake::problem p;
+    p.fast_cost = p.wide_cost = 1e9;
+    CHECK_FALSE(has(choose<fake>(context(), p, fake::implementations()).reasons, "dense"));
 }
 
 TEST_CASE("sections of a buffer are aligned, apart, and checked for overflow") {

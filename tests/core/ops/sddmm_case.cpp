@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/sddmm_case.hpp"
 
+#include "core/ops/every_implementation.hpp"
 #include "core/ops/scale_sample.hpp"
 #include "core/ops/views.hpp"
-#include "support/aligned_buffer.hpp"
 #include "support/product_model.hpp"
 
 namespace support {
@@ -14,6 +14,7 @@ using magicube::text;
 
 struct sddmm_run {
     const sddmm_case& test;
+    int sum_error = -52;
     generator random;
     sparse_sample pattern;
     dense_sample a;
@@ -39,9 +40,9 @@ struct sddmm_run {
               pattern.value_count() + out_stride * std::max<int64_t>(t.batch - 1, 0) + t.out_gap,
               0x77) {}
 
-    magicube::sddmm::problem problem(const char* implementation) {
+    magicube::sddmm::problem problem(mirror& device, const char* implementation) {
         magicube::sddmm::problem p;
-        p.pattern = view_of(pattern);
+        p.pattern = view_on(device, pattern);
         p.pattern.values = nullptr;
         p.a_type = p.b_type = static_cast<magicube::dtype>(test.type);
         p.a_order = test.a_col ? magicube::order::col : magicube::order::row;
@@ -66,7 +67,7 @@ struct sddmm_run {
         if (b_scale.shape.present()) e.b_scale = b_scale.at(batch, j);
         e.scaled_output = test.out_scale;
         if (test.out_scale) e.c_scale = out_scale.at(batch, 0);
-        return is_float(test.type) ? right_from_floats(test.out, sum, e, found)
+        return is_float(test.type) ? right_from_floats(test.out, sum, e, found, sum_error)
                                    : right_from_integers(test.out, sum, e, found);
     }
 
@@ -96,45 +97,38 @@ struct sddmm_run {
                                                   : "padding is not 0, or bytes around changed";
     }
 
-    std::string execute(const char* implementation) {
-        const magicube::context ctx;
-        const auto p = problem(implementation);
-        const auto needs = magicube::needs_of<magicube::sddmm::operation>(ctx, p);
-        aligned_buffer plan_memory(static_cast<size_t>(needs.plan_bytes));
-        aligned_buffer workspace(static_cast<size_t>(needs.workspace_bytes));
-        const auto plan = magicube::sddmm::create(ctx, p, plan_memory.data(), plan_memory.size());
+    std::string execute(const magicube::context& ctx, const char* implementation) {
+        if (!ctx.on_cpu()) sum_error = gpu_sum_error;
+        mirror device(ctx);
+        const auto p = problem(device, implementation);
+        operation_memory<magicube::sddmm::operation> memory(device, ctx, p);
         auto result = out;
         magicube::sddmm::arguments args;
         args.alpha = &test.alpha;
-        args.a = view_of(a);
-        args.b = view_of(b);
-        args.values = result.data();
-        args.a_scale = a_scale.data.data();
-        args.b_scale = b_scale.data.data();
-        args.out_scale = out_scale.data.data();
-        args.workspace = workspace.data();
-        args.workspace_size = workspace.size();
-        magicube::sddmm::execute(ctx, *plan, args);
-        if (!workspace.guard_intact()) return "wrote beyond the workspace";
-        if (!plan_memory.guard_intact()) return "wrote beyond the plan buffer";
-        return check(result);
+        args.a = view_on(device, a);
+        args.b = view_on(device, b);
+        args.values = put_array(device, result);
+        args.a_scale = put_floats(device, a_scale.data);
+        args.b_scale = put_floats(device, b_scale.data);
+        args.out_scale = put_floats(device, out_scale.data);
+        memory.lend_workspace(args);
+        magicube::sddmm::execute(ctx, memory.plan(), args);
+        fetch_array(device, result);
+        const auto wrong = memory.check();
+        return wrong.empty() ? check(result) : wrong;
     }
 };
 
 }  // namespace
 
 std::string run(const sddmm_case& t) {
-    for (const auto* row : magicube::sddmm::operation::implementations()) {
-        if (row->device != magicube::device_kind::cpu) continue;
-        sddmm_run operands(t);
-        if (!row->decline(magicube::context(), operands.problem(nullptr)).empty()) continue;
-        const auto wrong = operands.execute(row->name);
-        if (!wrong.empty())
-            return text(row->name, ": ", wrong, " (", name_of(static_cast<magicube::dtype>(t.type)),
-                        " to ", name_of(static_cast<magicube::dtype>(t.out)), ", ", t.m, " x ", t.k,
-                        " x ", t.n, ", V ", t.v, ", S ", t.s, ", seed ", t.seed, ")");
-    }
-    return {};
+    return run_everywhere<sddmm_run, magicube::sddmm::operation>(t, 0);
+}
+
+std::string describe(const sddmm_case& t) {
+    return text(name_of(static_cast<magicube::dtype>(t.type)), " to ",
+                name_of(static_cast<magicube::dtype>(t.out)), ", ", t.m, " x ", t.k, " x ", t.n,
+                ", V ", t.v, ", S ", t.s, ", seed ", t.seed);
 }
 
 }  // namespace support

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One SDDMM with random operands, run by every implementation of the CPU and checked element by
-// element, with the bytes around the output.
+// One SDDMM with random operands, run by every implementation of every device and checked element
+// by element, with the bytes around the output.
 #pragma once
 
 #include <string>
@@ -41,5 +41,7 @@ struct sddmm_case {
 
 // Empty, or what was wrong first.
 std::string run(const sddmm_case& test);
+
+std::string describe(const sddmm_case& test);
 
 }  // namespace support

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/ops/every_implementation.hpp"
 #include "core/ops/scale_sample.hpp"
 #include "core/ops/views.hpp"
-#include "support/aligned_buffer.hpp"
 
 namespace support {
 namespace {
@@ -76,9 +76,9 @@ struct softmax_run {
         });
     }
 
-    magicube::softmax::problem problem(const char* implementation) {
+    magicube::softmax::problem problem(mirror& device, const char* implementation) {
         magicube::softmax::problem p;
-        p.pattern = view_of(pattern);
+        p.pattern = view_on(device, pattern);
         p.pattern.values = nullptr;
         p.in_type = static_cast<magicube::dtype>(test.in);
         p.out_type = static_cast<magicube::dtype>(test.out);
@@ -167,46 +167,39 @@ struct softmax_run {
                                                   : "padding is not 0, or bytes around changed";
     }
 
-    std::string execute(const char* implementation) {
-        const magicube::context ctx;
-        const auto p = problem(implementation);
-        const auto needs = magicube::needs_of<magicube::softmax::operation>(ctx, p);
-        aligned_buffer plan_memory(static_cast<size_t>(needs.plan_bytes));
-        aligned_buffer workspace(static_cast<size_t>(needs.workspace_bytes));
-        const auto plan = magicube::softmax::create(ctx, p, plan_memory.data(), plan_memory.size());
+    std::string execute(const magicube::context& ctx, const char* implementation) {
+        mirror device(ctx);
+        const auto p = problem(device, implementation);
+        operation_memory<magicube::softmax::operation> memory(device, ctx, p);
         auto result = test.in_place ? scores : out;
         auto scales = out_scale;
         magicube::softmax::arguments args;
         args.alpha = &test.alpha;
-        args.scores = test.in_place ? result.data() : scores.data();
-        args.out = result.data();
-        args.row_scale = row_scale.data.data();
-        args.col_scale = col_scale.data.data();
-        args.bias = static_cast<const float*>(bias.data());
-        args.out_scale = static_cast<float*>(scales.data());
-        args.workspace = workspace.data();
-        args.workspace_size = workspace.size();
-        magicube::softmax::execute(ctx, *plan, args);
-        if (!workspace.guard_intact()) return "wrote beyond the workspace";
-        if (!plan_memory.guard_intact()) return "wrote beyond the plan buffer";
-        return check(result, scales);
+        args.out = put_array(device, result);
+        args.scores = test.in_place ? args.out : put_array(device, scores);
+        args.row_scale = put_floats(device, row_scale.data);
+        args.col_scale = put_floats(device, col_scale.data);
+        args.bias = static_cast<const float*>(put_array(device, bias));
+        args.out_scale = static_cast<float*>(put_array(device, scales));
+        memory.lend_workspace(args);
+        magicube::softmax::execute(ctx, memory.plan(), args);
+        fetch_array(device, result);
+        fetch_array(device, scales);
+        const auto wrong = memory.check();
+        return wrong.empty() ? check(result, scales) : wrong;
     }
 };
 
 }  // namespace
 
 std::string run(const softmax_case& t) {
-    for (const auto* row : magicube::softmax::operation::implementations()) {
-        if (row->device != magicube::device_kind::cpu) continue;
-        softmax_run operands(t);
-        if (!row->decline(magicube::context(), operands.problem(nullptr)).empty()) continue;
-        const auto wrong = operands.execute(row->name);
-        if (!wrong.empty())
-            return text(row->name, ": ", wrong, " (", name_of(static_cast<magicube::dtype>(t.in)),
-                        " to ", name_of(static_cast<magicube::dtype>(t.out)), ", ", t.m, " x ", t.n,
-                        ", V ", t.v, ", S ", t.s, ", seed ", t.seed, ")");
-    }
-    return {};
+    return run_everywhere<softmax_run, magicube::softmax::operation>(t, 0);
+}
+
+std::string describe(const softmax_case& t) {
+    return text(name_of(static_cast<magicube::dtype>(t.in)), " to ",
+                name_of(static_cast<magicube::dtype>(t.out)), ", ", t.m, " x ", t.n, ", V ", t.v,
+                ", S ", t.s, ", seed ", t.seed);
 }
 
 }  // namespace support

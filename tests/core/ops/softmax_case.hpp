@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One sparse softmax with random scores, run by every implementation of the CPU and checked element
-// by element, with the bytes around the output.
+// One sparse softmax with random scores, run by every implementation of every device and checked
+// element by element, with the bytes around the output.
 #pragma once
 
 #include <string>
@@ -35,5 +35,7 @@ struct softmax_case {
 
 // Empty, or what was wrong first.
 std::string run(const softmax_case& test);
+
+std::string describe(const softmax_case& test);
 
 }  // namespace support

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/spmm_case.hpp"
 
+#include "core/ops/every_implementation.hpp"
 #include "core/ops/scale_sample.hpp"
 #include "core/ops/views.hpp"
-#include "support/aligned_buffer.hpp"
 #include "support/product_model.hpp"
 
 namespace support {
@@ -27,7 +27,7 @@ struct spmm_run {
         : test(t),
           random(t.seed),
           a({t.a, t.m, t.k, t.v, t.s, t.density, t.mask, t.offsets32, t.a_batch, t.batching, 6, 0,
-             0},
+             0, t.long_block_row},
             random),
           b({t.b, t.k, t.n, t.b_col, t.gap, t.batch, t.b_shared}, random),
           c({t.c, t.m, t.n, t.c_col, t.gap, t.batch, false}, random, 0x77),
@@ -36,7 +36,30 @@ struct spmm_run {
           bias(t.bias ? granularity::row : granularity::none, t.m, t.scales_per_matrix, t.batch,
                random),
           c_scale(t.c_scale ? granularity::tensor : granularity::none, 1, t.scales_per_matrix,
-                  t.batch, random) {}
+                  t.batch, random) {
+        if (t.extreme) go_to_extremes();
+        // C that is not read may hold anything: NaN, where its type has one.
+        for (int64_t i = 0; t.beta == 0 && i < c.array().count(); ++i)
+            c.array().set_raw(i, 0xffffffff);
+    }
+
+    // The sums of all rows and columns become as large as they can.
+    void go_to_extremes() {
+        const auto of_a = limits_of(test.a), of_b = limits_of(test.b);
+        a.each_element(0, [&](int64_t row, int64_t, int64_t slot, int64_t v) {
+            a.values().set(a.position(slot, v), row % 2 ? of_a.highest : of_a.lowest);
+        });
+        for (int64_t k = 0; k < test.k; ++k)
+            for (int64_t j = 0; j < test.n; ++j) b.set(0, k, j, j % 2 ? of_b.highest : of_b.lowest);
+    }
+
+    // The values in an array that starts value_shift elements later.
+    packed_array shifted_values() const {
+        const auto& from = a.values();
+        packed_array values(from.type(), from.count() + test.value_shift, 0);
+        for (int64_t i = 0; i < from.count(); ++i) values.set(i + test.value_shift, from.get(i));
+        return values;
+    }
 
     magicube::spmm::problem problem(mirror& device, const char* implementation) {
         magicube::spmm::problem p;
@@ -65,7 +88,7 @@ struct spmm_run {
         if (a_scale.shape.present()) e.a_scale = a_scale.at(batch, i);
         if (b_scale.shape.present()) e.b_scale = b_scale.at(batch, j);
         if (bias.shape.present()) e.bias = bias.at(batch, i);
-        e.c = static_cast<float>(old);
+        if (test.beta != 0) e.c = static_cast<float>(old);
         e.scaled_output = test.c_scale;
         if (test.c_scale) e.c_scale = c_scale.at(batch, 0);
         if (test.function == magicube::activation::relu) {
@@ -108,66 +131,39 @@ struct spmm_run {
     }
 
     std::string execute(const magicube::context& ctx, const char* implementation) {
-        // Tensor Cores sum in fp32 and cut off rather than round.
-        if (!ctx.on_cpu()) sum_error = -22;
+        if (!ctx.on_cpu()) sum_error = gpu_sum_error;
         mirror device(ctx);
         const auto p = problem(device, implementation);
-        const auto needs = magicube::needs_of<magicube::spmm::operation>(ctx, p);
-        aligned_buffer plan_memory(static_cast<size_t>(needs.plan_bytes));
-        aligned_buffer workspace(static_cast<size_t>(needs.workspace_bytes));
-        const auto plan = magicube::spmm::create(
-            ctx, p, device.put(plan_memory.data(), plan_memory.size_with_guard()),
-            plan_memory.size());
+        operation_memory<magicube::spmm::operation> memory(device, ctx, p);
         if (test.values != value_mode::fixed) a.fill_values(random);
-        auto values = a.values();
-        const void* new_values = put_array(device, values);
+        auto values = shifted_values();
+        const void* new_values = static_cast<const char*>(put_array(device, values)) +
+                                 magicube::storage_bytes(p.pattern.type, test.value_shift);
         if (test.values == value_mode::updatable)
-            magicube::spmm::update_values(ctx, *plan, new_values);
+            magicube::spmm::update_values(ctx, memory.plan(), new_values);
         auto result = c;
-        const auto put = [&](const std::vector<float>& array) {
-            return device.put(array.data(), array.size() * sizeof(float));
-        };
         magicube::spmm::arguments args;
         args.alpha = &test.alpha;
         args.beta = &test.beta;
         args.b = view_on(device, b);
         args.c = view_on(device, result);
         args.a_values = new_values;
-        args.a_scale = put(a_scale.data);
-        args.b_scale = put(b_scale.data);
-        args.bias = put(bias.data);
-        args.c_scale = put(c_scale.data);
-        args.workspace = device.put(workspace.data(), workspace.size_with_guard());
-        args.workspace_size = workspace.size();
-        magicube::spmm::execute(ctx, *plan, args);
+        args.a_scale = put_floats(device, a_scale.data);
+        args.b_scale = put_floats(device, b_scale.data);
+        args.bias = put_floats(device, bias.data);
+        args.c_scale = put_floats(device, c_scale.data);
+        memory.lend_workspace(args);
+        magicube::spmm::execute(ctx, memory.plan(), args);
         fetch_array(device, result.array());
-        device.fetch(workspace.data());
-        device.fetch(plan_memory.data());
-        if (!workspace.guard_intact()) return "wrote beyond the workspace";
-        if (!plan_memory.guard_intact()) return "wrote beyond the plan buffer";
-        return check(c, result);
+        const auto wrong = memory.check();
+        return wrong.empty() ? check(c, result) : wrong;
     }
 };
 
 }  // namespace
 
 std::string run(const spmm_case& test) {
-    for (const auto* row : magicube::spmm::operation::implementations()) {
-        if (magicube::device_count(row->device) == 0) continue;
-        magicube::context ctx;
-        ctx.device = row->device;
-        ctx.threads = test.threads;
-        spmm_run operands(test);
-        {
-            mirror device(ctx);
-            if (!row->decline(ctx, operands.problem(device, nullptr)).empty()) continue;
-        }
-        const auto wrong = operands.execute(ctx, row->name);
-        if (!wrong.empty())
-            return text(name_of(row->device), " ", row->name, ": ", wrong, " (", describe(test),
-                        ")");
-    }
-    return {};
+    return run_everywhere<spmm_run, magicube::spmm::operation>(test, test.threads);
 }
 
 std::string describe(const spmm_case& t) {

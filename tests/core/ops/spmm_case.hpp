@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One SpMM with random operands, run by every implementation of the CPU and checked element by
+// One SpMM with random operands, run by every implementation of every device and checked element by
 // element, with the bytes around the output.
 #pragma once
 
@@ -20,6 +20,8 @@ struct spmm_case {
     int64_t v = 8;
     int64_t s = 16;
     double density = 0.3;
+    int64_t long_block_row = -1;  // that holds nine vectors of ten; -1: none
+    bool extreme = false;  // integers at the ends of their ranges, one sign a row and a column
     bool mask = false;
     bool offsets32 = false;
     bool b_col = false;
@@ -38,7 +40,8 @@ struct spmm_case {
     bool scales_per_matrix = false;  // batch strides of the scales and the bias
     magicube::activation function = magicube::activation::none;
     magicube::value_mode values = magicube::value_mode::fixed;
-    int64_t n_max = 0;  // 0: n
+    int64_t value_shift = 0;  // elements that values of each call lie beyond an aligned address
+    int64_t n_max = 0;        // 0: n
     int threads = 0;
     uint64_t seed = 1;
 };

@@ -150,6 +150,43 @@ TEST_CASE("issue_06_spmm_empty_sums_rows_and_matrices") {
     }
 }
 
+TEST_CASE("SpMM: dense, a single vector, and so few that block rows are empty") {
+    uint64_t seed = 5000;
+    for (const auto pair : spmm_pairs) {
+        for (const int64_t v : {1, 8, 16, 64}) {
+            for (const double density : {1.0, 0.0004, 0.01}) {
+                auto test = case_of(pair);
+                test.v = v;
+                test.s = 16;
+                test.m = 10 * v + v / 2;
+                test.k = 150;
+                test.n = 9;
+                test.density = density;
+                test.seed = ++seed;
+                CHECK(run(test) == "");
+            }
+        }
+    }
+}
+
+TEST_CASE("issue_20_spmm_k_of_200000") {
+    uint64_t seed = 6000;
+    for (const auto pair :
+         {precision_pair{dtype::int8, dtype::int8}, precision_pair{dtype::int16, dtype::int8},
+          precision_pair{dtype::fp16, dtype::fp16}}) {
+        for (const double density : {0.02, 0.4}) {
+            auto test = case_of(pair);
+            test.m = 9;
+            test.k = 200000;
+            test.n = 3;
+            test.density = density;
+            test.b_col = seed % 2 == 0;
+            test.seed = ++seed;
+            CHECK(run(test) == "");
+        }
+    }
+}
+
 TEST_CASE("issue_19_spmm_batches_of_one_pattern_of_shared_values_and_of_different_patterns") {
     uint64_t seed = 3000;
     for (const auto batching :

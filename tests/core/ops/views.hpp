@@ -53,6 +53,22 @@ inline void fetch_array(mirror& device, packed_array& array) {
     device.fetch(const_cast<uint8_t*>(array.bytes().data()));
 }
 
+// A sparse matrix whose arrays are the host's, on the device.
+inline magicube::sr_bcrs_view move_pattern(mirror& device, magicube::sr_bcrs_view view) {
+    const int64_t matrices = view.different_patterns ? view.batch_count : 1;
+    const auto bytes = [](int64_t count, int64_t bits) {
+        return static_cast<size_t>((count * bits + 7) / 8);
+    };
+    const int64_t offset_bits = 8 * magicube::index_bytes(view.row_begin.type);
+    const size_t offset_bytes = bytes(matrices * view.block_rows(), offset_bits);
+    view.row_begin.data = device.put(view.row_begin.data, offset_bytes);
+    view.row_end.data = device.put(view.row_end.data, offset_bytes);
+    view.col_indices = device.put(view.col_indices, bytes(view.slots, 32));
+    const int64_t mask_bits = (view.vector_length + 7) / 8 * 8;
+    view.element_mask = device.put(view.element_mask, bytes(view.slots, mask_bits));
+    return view;
+}
+
 // The same views for a context's device.
 inline magicube::dense_view view_on(mirror& device, dense_sample& sample) {
     auto view = view_of(sample);
@@ -61,16 +77,8 @@ inline magicube::dense_view view_on(mirror& device, dense_sample& sample) {
 }
 
 inline magicube::sr_bcrs_view view_on(mirror& device, sparse_sample& sample) {
-    auto view = view_of(sample);
-    const auto entries = sample.begins().size();
-    const auto offset_bytes =
-        entries * static_cast<size_t>(magicube::index_bytes(view.row_begin.type));
-    view.row_begin.data = device.put(view.row_begin.data, offset_bytes);
-    view.row_end.data = device.put(view.row_end.data, offset_bytes);
-    view.col_indices = device.put(view.col_indices, sample.columns().size() * sizeof(int32_t));
+    auto view = move_pattern(device, view_of(sample));
     view.values = put_array(device, sample.values());
-    const auto mask_bytes = static_cast<size_t>(sample.slots() * ((sample.shape().v + 7) / 8));
-    view.element_mask = device.put(view.element_mask, mask_bytes);
     return view;
 }
 
