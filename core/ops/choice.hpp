@@ -104,6 +104,8 @@ choice<Operation> choose(const context& ctx, const typename Operation::problem& 
             declined += text(declined.empty() ? "" : "; ", row->name, ": ", reason);
         } else {
             const double cost = row->cost(ctx, problem);
+            require(std::isfinite(cost), status::internal_error, row->name, " estimates ", cost,
+                    " us");
             line += text("accepted, about ", cost, " us", row->reference ? ", last resort" : "");
             if (!result.chosen || (cost < best && !row->reference)) {
                 result.chosen = row;

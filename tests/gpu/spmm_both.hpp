@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SpMM of int8 matrices through the C ABI, on a GPU and on the CPU.
+// SpMM through the C ABI, on a GPU and on the CPU: of int8 matrices, unless a type is named.
 #pragma once
 
 #include <functional>
@@ -44,11 +44,11 @@ struct descriptor {
     magicubeConstSpMatDescr_t value = nullptr;
 
     descriptor(const sparse_int8& a, const void* begin, const void* end, const void* columns,
-               const void* values) {
-        REQUIRE(magicubeCreateConstSrBcrs(
-                    &value, a.rows, a.cols, a.V, a.S, static_cast<int64_t>(a.columns.size()), begin,
-                    end, static_cast<const int32_t*>(columns), values, MAGICUBE_INDEX_64,
-                    MAGICUBE_INT8) == MAGICUBE_STATUS_SUCCESS);
+               const void* values, magicubeDataType_t type = MAGICUBE_INT8) {
+        REQUIRE(magicubeCreateConstSrBcrs(&value, a.rows, a.cols, a.V, a.S,
+                                          static_cast<int64_t>(a.columns.size()), begin, end,
+                                          static_cast<const int32_t*>(columns), values,
+                                          MAGICUBE_INDEX_64, type) == MAGICUBE_STATUS_SUCCESS);
         if (a.batch > 1)
             REQUIRE(magicubeSrBcrsSetPatternBatch(value, a.batch) == MAGICUBE_STATUS_SUCCESS);
     }
@@ -62,6 +62,7 @@ struct product_shape {
     int64_t m, k, n;
     int64_t batch = 1;
     int64_t b_ld = 0, c_ld = 0;  // 0: rows without gaps
+    magicubeDataType_t b_type = MAGICUBE_INT8;
     magicubeDataType_t c_type = MAGICUBE_INT32;
 
     int64_t ldb() const { return b_ld ? b_ld : n; }
@@ -92,6 +93,7 @@ inline magicubeSpMMProblem_t problem_of(magicubeConstSpMatDescr_t a, const produ
                                         const change& more = {}) {
     magicubeSpMMProblem_t problem = MAGICUBE_SPMM_PROBLEM_INIT;
     problem.A = a;
+    problem.b_type = s.b_type;
     problem.c_type = s.c_type;
     problem.n_max = s.n;
     problem.batch_count = s.batch;
@@ -103,7 +105,7 @@ inline magicubeStatus_t multiply(magicubeHandle_t handle, const plan& p, const p
                                  const void* b, void* c, void* workspace, float alpha = 1) {
     magicubeConstDnMatDescr_t B = nullptr;
     magicubeDnMatDescr_t C = nullptr;
-    REQUIRE(magicubeCreateConstDnMat(&B, s.k, s.n, s.ldb(), b, MAGICUBE_INT8, MAGICUBE_ORDER_ROW) ==
+    REQUIRE(magicubeCreateConstDnMat(&B, s.k, s.n, s.ldb(), b, s.b_type, MAGICUBE_ORDER_ROW) ==
             MAGICUBE_STATUS_SUCCESS);
     REQUIRE(magicubeCreateDnMat(&C, s.m, s.n, s.ldc(), c, s.c_type, MAGICUBE_ORDER_ROW) ==
             MAGICUBE_STATUS_SUCCESS);
@@ -161,6 +163,15 @@ struct both {
                         8);
     }
     device_bytes workspace_for(const plan& p) const { return poisoned(p.workspace_bytes + 1); }
+
+    // One execution gives what the CPU computed from the same B.
+    void check_product(const plan& p, const product_shape& s, const std::vector<unsigned char>& b,
+                       const std::vector<int32_t>& right) const {
+        const device_bytes device_b(gpu, b), c = poisoned_c(s), workspace = workspace_for(p);
+        REQUIRE(multiply(gpu, p, s, device_b.data(), c.data(), workspace.data()) ==
+                MAGICUBE_STATUS_SUCCESS);
+        REQUIRE(c.read<int32_t>(gpu) == right);
+    }
 
     // Calls test(name, plan) for each implementation that takes the problem.
     template <class Test>

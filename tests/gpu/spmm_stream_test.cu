@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stream family of SpMM and the plans that hold it beside another, through the C ABI. Types,
-// layouts and tails are in tests/core/ops/spmm_few_columns_test.cpp.
+// The stream family of SpMM, the plans that hold it beside another, and kernels that overlap,
+// through the C ABI. Types, layouts and tails are in tests/core/ops/spmm_few_columns_test.cpp.
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 
 #include "gpu/spmm_both.hpp"
 
 using support::both;
+using support::descriptor;
 using support::device_bytes;
 using support::plan;
 using support::problem_of;
@@ -28,13 +30,58 @@ plan plan_named(const both& x, const product_shape& s, const char* name) {
     return plan(x.gpu, problem);
 }
 
-void check_product(both& x, const plan& p, int64_t n) {
-    const auto s = x.shape(n);
-    const auto b = x.make_b(s);
-    const device_bytes device_b(x.gpu, b), c = x.poisoned_c(s), workspace = x.workspace_for(p);
-    REQUIRE(multiply(x.gpu, p, s, device_b.data(), c.data(), workspace.data()) ==
-            MAGICUBE_STATUS_SUCCESS);
-    CHECK(c.read<int32_t>(x.gpu) == x.expected(b, s));
+// Random fp16 between 2^-8 and 2^8 in magnitude, whose sums depend on their order.
+std::vector<uint16_t> random_halves(size_t count, std::mt19937& random) {
+    std::vector<uint16_t> halves(count);
+    for (auto& half : halves) {
+        const auto bits = static_cast<unsigned>(random());
+        half = static_cast<uint16_t>((bits & 0x83ff) | (7 + (bits >> 16) % 16) << 10);
+    }
+    return halves;
+}
+
+// Sixty products, each with the one before as its B, by the implementations in turn.
+std::vector<unsigned char> chain(both& x, const product_shape& s,
+                                 const std::vector<const char*>& names, const device_bytes& first,
+                                 bool synchronously) {
+    struct link {
+        plan p;
+        device_bytes workspace;
+        link(both& of, const product_shape& shape, const char* name)
+            : p(plan_named(of, shape, name)), workspace(of.workspace_for(p)) {}
+    };
+    std::vector<std::unique_ptr<link>> links;
+    for (const char* name : names) links.push_back(std::make_unique<link>(x, s, name));
+    const device_bytes even = x.poisoned_c(s), odd = x.poisoned_c(s);
+    const void* from = first.data();
+    for (size_t i = 0; i < 60; ++i) {
+        const auto& by = *links[i % links.size()];
+        const device_bytes& to = i % 2 == 0 ? even : odd;
+        REQUIRE(multiply(x.gpu, by.p, s, from, to.data(), by.workspace.data(), 0.01f) ==
+                MAGICUBE_STATUS_SUCCESS);
+        if (synchronously) REQUIRE(magicubeSynchronize(x.gpu) == MAGICUBE_STATUS_SUCCESS);
+        from = to.data();
+    }
+    return odd.read<unsigned char>(x.gpu);
+}
+
+// Kernels of a stream may overlap, but not where one reads what the other writes.
+void check_chain(const std::vector<const char*>& names, int64_t n) {
+    both x(256, 256, 0.2, 34);
+    auto s = x.shape(n);
+    s.c_type = MAGICUBE_INT8;
+    for (const char* name : names) {
+        auto problem = problem_of(x.device.value, s);
+        problem.implementation = name;
+        if (magicubeSpMM_isSupported(x.gpu, &problem) == MAGICUBE_STATUS_NOT_SUPPORTED) {
+            MESSAGE(name, " does not run here");
+            return;
+        }
+    }
+    const device_bytes first(x.gpu, x.make_b(s));
+    const auto right = chain(x, s, names, first, true);
+    CHECK(std::count(right.begin(), right.end(), 0) < static_cast<int64_t>(right.size()) / 2);
+    for (int repeat = 0; repeat < 5; ++repeat) CHECK(chain(x, s, names, first, false) == right);
 }
 
 }  // namespace
@@ -54,7 +101,11 @@ TEST_CASE("few columns are streamed, and a plan for few and many holds two packi
     const plan other = plan_named(x, x.shape(4096), names.substr(7).c_str());
     CHECK(info.plan_bytes >= info_of(other).plan_bytes);
     CHECK(info.plan_bytes <= info_of(narrow).plan_bytes + info_of(other).plan_bytes + 512);
-    for (const int64_t n : {1, 16, 17, 32, 33, 64, 65, 128}) check_product(x, wide, n);
+    for (const int64_t n : {1, 16, 17, 32, 33, 64, 65, 128}) {
+        const auto s = x.shape(n);
+        const auto b = x.make_b(s);
+        x.check_product(wide, s, b, x.expected(b, s));
+    }
 }
 
 TEST_CASE("an implementation that is asked for is alone in its plan") {
@@ -67,41 +118,46 @@ TEST_CASE("an implementation that is asked for is alone in its plan") {
     CHECK(support::message_has("n_max is 65; it serves up to 64 columns"));
 }
 
-TEST_CASE("streaming gives the same bits each time") {
+TEST_CASE("streaming gives the same bits each time, sums of floating point too") {
     both x(1000, 3000, 0.3, 33);
-    const auto s = x.shape(16);
-    const plan p = plan_named(x, s, "stream");
-    const auto b = x.make_b(s);
-    const device_bytes device_b(x.gpu, b), c = x.poisoned_c(s), workspace = x.workspace_for(p);
-    const auto right = x.expected(b, s);
-    for (int repeat = 0; repeat < 200; ++repeat)
-        REQUIRE(multiply(x.gpu, p, s, device_b.data(), c.data(), workspace.data()) ==
+    const device_bytes values(x.gpu, random_halves(x.a.columns.size() * x.a.V, x.random));
+    const descriptor a(x.a, x.begin.data(), x.end.data(), x.columns.data(), values.data(),
+                       MAGICUBE_FP16);
+    auto s = x.shape(16);
+    s.b_type = MAGICUBE_FP16;
+    s.c_type = MAGICUBE_FP32;
+    auto problem = problem_of(a.value, s);
+    problem.implementation = "stream";
+    const plan p(x.gpu, problem);
+    const device_bytes b(x.gpu, random_halves(static_cast<size_t>(s.b_elements()), x.random));
+    const device_bytes workspace = x.workspace_for(p);
+    std::vector<uint32_t> first;
+    for (int repeat = 0; repeat < 200; ++repeat) {
+        const device_bytes c = x.poisoned_c(s);
+        REQUIRE(multiply(x.gpu, p, s, b.data(), c.data(), workspace.data()) ==
                 MAGICUBE_STATUS_SUCCESS);
-    CHECK(c.read<int32_t>(x.gpu) == right);
+        const auto bits = c.read<uint32_t>(x.gpu);
+        if (repeat == 0) first = bits;
+        REQUIRE(bits == first);
+    }
+    // No sum is 0 or what C held before.
+    CHECK(std::count(first.begin(), first.end(), 0u) == 0);
+    CHECK(std::count(first.begin(), first.end(), 0xffffffffu) == 0);
 }
 
-TEST_CASE("a product whose B is the product before waits for it") {
-    // Kernels of a stream may overlap, but not where one reads what the other writes.
-    both x(256, 256, 0.2, 34);
-    auto s = x.shape(16);
-    s.c_type = MAGICUBE_INT8;
-    const plan p(x.gpu, problem_of(x.device.value, s));
-    const auto b = x.make_b(s);
-    const device_bytes first(x.gpu, b), workspace = x.workspace_for(p);
-    std::vector<unsigned char> found[2];
-    for (const bool synchronously : {true, false}) {
-        const device_bytes even = x.poisoned_c(s), odd = x.poisoned_c(s);
-        const void* from = first.data();
-        for (int link = 0; link < 60; ++link) {
-            const device_bytes& to = link % 2 == 0 ? even : odd;
-            REQUIRE(multiply(x.gpu, p, s, from, to.data(), workspace.data(), 0.01f) ==
-                    MAGICUBE_STATUS_SUCCESS);
-            if (synchronously) REQUIRE(magicubeSynchronize(x.gpu) == MAGICUBE_STATUS_SUCCESS);
-            from = to.data();
-        }
-        found[synchronously] = odd.read<unsigned char>(x.gpu);
-    }
-    CHECK(std::count(found[0].begin(), found[0].end(), 0) <
-          static_cast<int64_t>(found[0].size()) / 2);
-    CHECK(found[0] == found[1]);
+TEST_CASE("a product whose B is the product before waits for it: streaming") {
+    check_chain({"stream"}, 16);
+}
+
+TEST_CASE("a product whose B is the product before waits for it: slabs") {
+    check_chain({"sm90_slab"}, 128);
+}
+
+TEST_CASE("a product whose B is the product before waits for it: slabs of a B that is prepared") {
+    check_chain({"sm90_slab"}, 100);  // rows that start on any 4 bytes
+}
+
+TEST_CASE("a product whose B is the product before waits for it: slabs and streaming in turn") {
+    check_chain({"sm90_slab", "stream"}, 64);
+    check_chain({"sm90_slab", "stream"}, 50);
 }

@@ -35,11 +35,7 @@ TEST_CASE("issue_20 every N from 1 to 300, on every implementation") {
         for (int64_t n = 1; n <= 300; ++n) {
             const auto s = x.shape(n);
             const auto b = x.make_b(s);
-            const device_bytes device_b(x.gpu, b), c = x.poisoned_c(s);
-            const device_bytes workspace = x.workspace_for(p);
-            REQUIRE(multiply(x.gpu, p, s, device_b.data(), c.data(), workspace.data()) ==
-                    MAGICUBE_STATUS_SUCCESS);
-            REQUIRE(c.read<int32_t>(x.gpu) == x.expected(b, s));
+            x.check_product(p, s, b, x.expected(b, s));
         }
     });
 }
@@ -53,13 +49,8 @@ TEST_CASE("issue_04 rows of B and C that lie apart, and the bytes between them")
             s.c_ld = n + 2 * gap;
             const auto b = x.make_b(s);
             const auto right = x.expected(b, s);
-            x.each_implementation(s, {}, [&](const char*, const plan& p) {
-                const device_bytes device_b(x.gpu, b), c = x.poisoned_c(s);
-                const device_bytes workspace = x.workspace_for(p);
-                REQUIRE(multiply(x.gpu, p, s, device_b.data(), c.data(), workspace.data()) ==
-                        MAGICUBE_STATUS_SUCCESS);
-                CHECK(c.read<int32_t>(x.gpu) == right);
-            });
+            x.each_implementation(
+                s, {}, [&](const char*, const plan& p) { x.check_product(p, s, b, right); });
         }
     }
 }
@@ -69,12 +60,8 @@ TEST_CASE("issue_20 K of 200,000, where 32-bit sums of full rows end") {
     const auto s = x.shape(40);
     const auto b = x.make_b(s);
     const auto right = x.expected(b, s);
-    x.each_implementation(s, {}, [&](const char*, const plan& p) {
-        const device_bytes device_b(x.gpu, b), c = x.poisoned_c(s), workspace = x.workspace_for(p);
-        REQUIRE(multiply(x.gpu, p, s, device_b.data(), c.data(), workspace.data()) ==
-                MAGICUBE_STATUS_SUCCESS);
-        CHECK(c.read<int32_t>(x.gpu) == right);
-    });
+    x.each_implementation(s, {},
+                          [&](const char*, const plan& p) { x.check_product(p, s, b, right); });
 }
 
 TEST_CASE("issue_20 the largest sums are exact: 200,000 products of -128 by -128") {

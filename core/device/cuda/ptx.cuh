@@ -102,35 +102,8 @@ __device__ __forceinline__ void barrier_wait(uint32_t barrier, uint32_t parity) 
         : "memory");
 }
 
-// Whether the phase with this parity has completed.
-__device__ __forceinline__ bool barrier_passed(uint32_t barrier, uint32_t parity) {
-    uint32_t passed;
-    asm volatile(
-        "{\n\t"
-        ".reg .pred done;\n\t"
-        "mbarrier.test_wait.parity.shared::cta.b64 done, [%1], %2;\n\t"
-        "selp.u32 %0, 1, 0, done;\n\t"
-        "}"
-        : "=r"(passed)
-        : "r"(barrier), "r"(parity)
-        : "memory");
-    return passed != 0;
-}
-
 __device__ __forceinline__ void barrier_arrive(uint32_t barrier) {
     asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-
-// At the barrier of that address in another CTA of the cluster.
-__device__ __forceinline__ void barrier_arrive_at(uint32_t barrier, uint32_t cta) {
-    asm volatile(
-        "{\n\t"
-        ".reg .b32 remote;\n\t"
-        "mapa.shared::cluster.u32 remote, %0, %1;\n\t"
-        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n\t"
-        "}" ::"r"(barrier),
-        "r"(cta)
-        : "memory");
 }
 
 // Arrives, and has the phase wait for so many bytes of copies.
@@ -151,16 +124,6 @@ __device__ __forceinline__ void copy_bulk(uint32_t target, const void* source, u
         : "memory");
 }
 
-// To the same address of every CTA of the cluster named by a bit of `ctas`, each with its barrier.
-__device__ __forceinline__ void copy_tile_to(uint16_t ctas, uint32_t target, const CUtensorMap* map,
-                                             int x, int y, int z, uint32_t barrier) {
-    asm volatile(
-        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
-        ".multicast::cluster [%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(target),
-        "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "h"(ctas)
-        : "memory");
-}
-
 __device__ __forceinline__ void copy_tile(uint32_t target, const CUtensorMap* map, int x, int y,
                                           int z, uint32_t barrier) {
     asm volatile(
@@ -168,13 +131,6 @@ __device__ __forceinline__ void copy_tile(uint32_t target, const CUtensorMap* ma
         " [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(target),
         "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z)
         : "memory");
-}
-
-// Of all threads of the cluster.
-__device__ __forceinline__ void cluster_sync() {
-    asm volatile(
-        "barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::
-            : "memory");
 }
 
 // ---- order between kernels (sm_90) --------------------------------------------------------------
@@ -192,18 +148,6 @@ __device__ __forceinline__ void wait_for_prerequisites() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
-}
-
-// ---- flags in global memory --------------------------------------------------------------------
-
-__device__ __forceinline__ void store_release(uint32_t* flag, uint32_t value) {
-    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
-}
-
-__device__ __forceinline__ uint32_t load_acquire(const uint32_t* flag) {
-    uint32_t value;
-    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
-    return value;
 }
 
 // ---- registers and matrices --------------------------------------------------------------------

@@ -97,6 +97,7 @@ void update_values(const context& ctx, plan& plan, const void* values) {
     plan.require_device(ctx);
     require(plan.problem().values == value_mode::updatable, status::not_supported,
             "plan was not made with problem->value_mode MAGICUBE_VALUES_UPDATABLE");
+    if (values) require_reachable(ctx, values, "values");
     check_values(ctx, plan, values, "values");
     plan.pack_values(ctx, values);
 }

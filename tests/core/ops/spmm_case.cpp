@@ -162,6 +162,18 @@ struct spmm_run {
 
 }  // namespace
 
+spmm_case case_of(magicube::precision_pair pair) {
+    spmm_case test;
+    test.a = static_cast<kind>(pair.lhs);
+    test.b = static_cast<kind>(pair.rhs);
+    test.c = magicube::is_integer(pair.lhs) ? kind::int32 : kind::fp32;
+    return test;
+}
+
+bool allowed(const spmm_case& test) {
+    return test.a != kind::int4 || test.s >= 8 || test.v % 2 == 0;
+}
+
 std::string run(const spmm_case& test) {
     return run_everywhere<spmm_run, magicube::spmm::operation>(test, test.threads);
 }

@@ -46,6 +46,12 @@ struct spmm_case {
     uint64_t seed = 1;
 };
 
+// The case with operands of a pair of types and the output that holds its sums.
+spmm_case case_of(magicube::precision_pair pair);
+
+// Whether there are matrices like the case's A: a vector or a stride of int4 is whole bytes.
+bool allowed(const spmm_case& test);
+
 // Empty, or what was wrong first.
 std::string run(const spmm_case& test);
 

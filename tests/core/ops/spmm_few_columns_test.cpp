@@ -7,21 +7,10 @@
 #include "core/types/pairs.hpp"
 
 using namespace magicube;
+using support::case_of;
 using support::kind;
 using support::run;
 using support::spmm_case;
-
-namespace {
-
-spmm_case case_of(precision_pair pair) {
-    spmm_case test;
-    test.a = static_cast<kind>(pair.lhs);
-    test.b = static_cast<kind>(pair.rhs);
-    test.c = is_integer(pair.lhs) ? kind::int32 : kind::fp32;
-    return test;
-}
-
-}  // namespace
 
 TEST_CASE("issue_20_spmm_every_n_up_to_64_with_a_plan_for_it_and_for_64") {
     uint64_t seed = 7000;

@@ -5,6 +5,8 @@
 #include "core/types/pairs.hpp"
 
 using namespace magicube;
+using support::allowed;
+using support::case_of;
 using support::kind;
 using support::run;
 using support::spmm_case;
@@ -13,18 +15,6 @@ namespace {
 
 constexpr int64_t vector_lengths[] = {1, 2, 4, 8, 16, 32, 64};
 constexpr int64_t strides[] = {1, 8, 16, 32};
-
-spmm_case case_of(precision_pair pair) {
-    spmm_case test;
-    test.a = static_cast<kind>(pair.lhs);
-    test.b = static_cast<kind>(pair.rhs);
-    test.c = is_integer(pair.lhs) ? kind::int32 : kind::fp32;
-    return test;
-}
-
-bool allowed(const spmm_case& test) {
-    return test.a != kind::int4 || test.s >= 8 || test.v % 2 == 0;
-}
 
 }  // namespace
 

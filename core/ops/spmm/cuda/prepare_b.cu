@@ -10,7 +10,8 @@
 //           the block exchanges words through shared memory. Rows: a thread makes four chunks of
 //           16 bytes and exchanges nothing.
 // Shared    columns: 128 rows of 128 bytes, chunk c of row k at c xor the place along k of the lane
-//           that writes it, so that neither side meets a bank twice. Rows: none.
+//           that writes it, so that neither side meets a bank twice. Both: 32 bytes, the
+//           edges of the operand.
 // Alignment any: lines off their 16 bytes are loaded as aligned words and shifted into place.
 //           Nothing is read outside of the bytes from b's first element to its last.
 // Bound     the bytes of both matrices over the bandwidth of L2 or memory. Any architecture.
@@ -21,6 +22,7 @@
 #include "core/device/cuda/check.hpp"
 #include "core/device/cuda/ptx.cuh"
 #include "core/ops/spmm/cuda/prepare_b.hpp"
+#include "core/ops/spmm/cuda/registers.cuh"
 
 namespace magicube::spmm::cuda {
 namespace {
@@ -127,28 +129,6 @@ __device__ __forceinline__ bool is_inside(const prepare_arguments& p, const uint
            behind <= p.source_end;
 }
 
-// ---- registers ---------------------------------------------------------------------------------
-
-// The even and the odd ones of eight int4, as int8.
-__device__ __forceinline__ void unpack(uint32_t packed, uint32_t& even, uint32_t& odd) {
-    const auto extend = [](uint32_t nibbles) {
-        return nibbles + (nibbles & 0x08080808u) * 30;  // 8 becomes 0xf8
-    };
-    even = extend(packed & 0x0f0f0f0fu);
-    odd = extend(packed >> 4 & 0x0f0f0f0fu);
-}
-
-// r[i] = byte i of a, b, c and d.
-__device__ __forceinline__ void transpose_bytes(uint32_t a, uint32_t b, uint32_t c, uint32_t d,
-                                                uint32_t (&r)[4]) {
-    const uint32_t ab0 = __byte_perm(a, b, 0x5140), ab2 = __byte_perm(a, b, 0x7362);
-    const uint32_t cd0 = __byte_perm(c, d, 0x5140), cd2 = __byte_perm(c, d, 0x7362);
-    r[0] = __byte_perm(ab0, cd0, 0x5410);
-    r[1] = __byte_perm(ab0, cd0, 0x7632);
-    r[2] = __byte_perm(ab2, cd2, 0x5410);
-    r[3] = __byte_perm(ab2, cd2, 0x7632);
-}
-
 // ---- columns -----------------------------------------------------------------------------------
 
 // What a lane transposes at once: `words` words along k of `columns` columns, which are one word
@@ -169,18 +149,19 @@ __device__ __forceinline__ void store_unit(uint32_t* slot, const uint32_t (&x)[C
 #pragma unroll
     for (int w = 0; w < Words; ++w) {
         if constexpr (Bits == 4) {
-            uint32_t even[4], odd[4], r[4];
 #pragma unroll
-            for (int c = 0; c < 4; ++c) unpack(x[c][w], even[c], odd[c]);
-            transpose_bytes(even[0], even[1], even[2], even[3], r);
+            for (int odd = 0; odd < 2; ++odd) {
+                uint32_t unpacked[4], r[4];
 #pragma unroll
-            for (int i = 0; i < 4; ++i) slot[(8 * w + 2 * i) * tile_words] = r[i];
-            transpose_bytes(odd[0], odd[1], odd[2], odd[3], r);
+                for (int c = 0; c < 4; ++c) unpacked[c] = unpack_int4(x[c][w], odd == 1);
+                transpose_bytes(unpacked, r);
 #pragma unroll
-            for (int i = 0; i < 4; ++i) slot[(8 * w + 2 * i + 1) * tile_words] = r[i];
+                for (int i = 0; i < 4; ++i) slot[(8 * w + 2 * i + odd) * tile_words] = r[i];
+            }
         } else if constexpr (Bits == 8) {
+            const uint32_t four[4] = {x[0][w], x[1][w], x[2][w], x[3][w]};
             uint32_t r[4];
-            transpose_bytes(x[0][w], x[1][w], x[2][w], x[3][w], r);
+            transpose_bytes(four, r);
 #pragma unroll
             for (int i = 0; i < 4; ++i) slot[(4 * w + i) * tile_words] = r[i];
         } else if constexpr (Bits == 16) {
@@ -268,10 +249,8 @@ __device__ __forceinline__ void expand(const uint32_t (&x)[4], uint32_t (&y)[4])
 __device__ __forceinline__ void expand(const uint32_t (&x)[2], uint32_t (&y)[4]) {
 #pragma unroll
     for (int w = 0; w < 2; ++w) {
-        uint32_t even, odd;
-        unpack(x[w], even, odd);
-        y[2 * w] = __byte_perm(even, odd, 0x5140);
-        y[2 * w + 1] = __byte_perm(even, odd, 0x7362);
+        const uint2 unpacked = unpack_int4(x[w]);
+        y[2 * w] = unpacked.x, y[2 * w + 1] = unpacked.y;
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/spmm/cuda/store_arguments.hpp"
 
+#include <cmath>
 #include <utility>
 
 #include "core/device/cuda/check.hpp"
@@ -24,6 +25,9 @@ void require_operands_on_device(const context& ctx, const arguments& args) {
                                                             {args.c_scale, "args->c_scale"}};
     for (const auto& [pointer, name] : operands)
         if (pointer) magicube::cuda::require_on_device(ctx, pointer, name);
+    if (ctx.scalars == pointer_mode::host) return;
+    if (args.alpha) magicube::cuda::require_on_device(ctx, args.alpha, "alpha");
+    if (args.beta) magicube::cuda::require_on_device(ctx, args.beta, "beta");
 }
 
 }  // namespace
@@ -55,8 +59,8 @@ store_arguments make_store_arguments(const context& ctx, const problem& p, const
     s.bias = on_device(p.bias, args.bias, 0);
     s.c_scale = on_device(p.c_scale, args.c_scale);
     s.function = p.function;
-    s.direct = s.beta_pointer == nullptr && s.beta == 0 && p.function == activation::none &&
-               !p.c_scale.present();
+    s.direct = s.beta_pointer == nullptr && s.beta == 0 && !std::signbit(s.beta) &&
+               p.function == activation::none && !p.c_scale.present();
     return s;
 }
 

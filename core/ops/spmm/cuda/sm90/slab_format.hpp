@@ -35,7 +35,7 @@ constexpr int max_box_rows = 256;
 constexpr int max_stages = 16;
 constexpr int header_bytes = consumer_warps * 8;
 constexpr int hole_numbers = 1 << 14;
-constexpr int parts_read_ahead = 8;  // the kernel reads this many parts past the last
+constexpr int parts_read_ahead = 4;  // by the kernel, past the last too
 // The kernel reads row numbers one record past a part's last.
 constexpr int part_slack = 1152;
 constexpr int shared_bytes = 227 * 1024 - 512;  // all but the barriers

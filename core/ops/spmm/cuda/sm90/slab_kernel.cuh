@@ -28,32 +28,35 @@ class tile_walk {
         : args_(args), tile_(contiguous() ? edge(blockIdx.x) : blockIdx.x) {}
 
     __device__ bool inside() const {
-        return tile_ < (contiguous() ? edge(blockIdx.x + 1) : args_.lines * args_.groups);
+        return tile_ <
+               (contiguous() ? edge(blockIdx.x + 1) : args_.lines.value() * args_.groups.value());
     }
     __device__ void advance() {
         // There and back: the last of one row of tiles has the first of the next.
-        const uint32_t ctas = gridDim.x;
-        tile_ += contiguous() ? 1 : snake() ? 2 * (ctas - tile_ % ctas) - 1 : ctas;
+        const uint32_t ctas = args_.ctas.value();
+        tile_ += contiguous() ? 1 : snake() ? 2 * (ctas - args_.ctas.remainder(tile_)) - 1 : ctas;
     }
 
     __device__ uint32_t line() const {
-        return snake() ? tile_ % args_.lines : tile_ / args_.groups;
+        return snake() ? args_.lines.remainder(tile_) : args_.groups.quotient(tile_);
     }
     __device__ uint32_t group() const {
-        return snake() ? tile_ / args_.lines : tile_ % args_.groups;
+        return snake() ? args_.lines.quotient(tile_) : args_.groups.remainder(tile_);
     }
     __device__ uint32_t batch() const {
-        return args_.one_pattern ? line() / args_.column_tiles : group() / args_.groups_a_matrix;
+        return args_.one_pattern ? args_.column_tiles.quotient(line())
+                                 : args_.groups_a_matrix.quotient(group());
     }
     __device__ uint32_t column_tile() const {
-        return args_.one_pattern ? line() % args_.column_tiles : line();
+        return args_.one_pattern ? args_.column_tiles.remainder(line()) : line();
     }
 
   private:
     __device__ bool contiguous() const { return args_.order == tile_order::contiguous; }
     __device__ bool snake() const { return args_.order == tile_order::snake; }
     __device__ uint32_t edge(uint32_t cta) const {
-        return static_cast<uint32_t>(uint64_t{cta} * args_.lines * args_.groups / gridDim.x);
+        const uint64_t tiles = uint64_t{args_.lines.value()} * args_.groups.value();
+        return static_cast<uint32_t>(cta * tiles / args_.ctas.value());
     }
 
     const slab_arguments& args_;
@@ -91,7 +94,8 @@ struct shared_layout {
 template <class Operands>
 __device__ inline void produce(const slab_arguments& args, const CUtensorMap* map,
                                const shared_layout& at) {
-    constexpr int ahead = 4;  // parts whose places are known early: a look takes longer than a slab
+    // Places of parts are read early: a look takes longer than a slab.
+    constexpr int ahead = parts_read_ahead;
     const slab_geometry& g = args.geometry;
     const uint32_t slab_bytes = g.slab_rows * row_bytes;
     ring_position a{0, 1};
@@ -300,13 +304,16 @@ using e4m3_operands = byte_operands<float, 0>;
 using fp16_operands = half_operands<false>;
 using bf16_operands = half_operands<true>;
 
+// Loads the kernel and lets it have its shared memory.
+template <class Operands, int Bundles, int Sets, bool Planes>
+cudaError_t load_slab() {
+    return cudaFuncSetAttribute(slab_kernel<Operands, Bundles, Sets, Planes>,
+                                cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
+}
+
 template <class Operands, int Bundles, int Sets, bool Planes>
 cudaError_t launch_slab(const CUtensorMap& map, const slab_arguments& args, int ctas,
                         cudaStream_t stream) {
-    const auto kernel = slab_kernel<Operands, Bundles, Sets, Planes>;
-    const cudaError_t code =
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
-    if (code != cudaSuccess) return code;
     cudaLaunchAttribute overlap;
     overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     overlap.val.programmaticStreamSerializationAllowed = 1;
@@ -317,10 +324,13 @@ cudaError_t launch_slab(const CUtensorMap& map, const slab_arguments& args, int 
     config.stream = stream;
     config.attrs = &overlap;
     config.numAttrs = 1;
-    return cudaLaunchKernelEx(&config, kernel, map, args);
+    return cudaLaunchKernelEx(&config, slab_kernel<Operands, Bundles, Sets, Planes>, map, args);
 }
 
 #define MAGICUBE_DEFINE_SLAB_LAUNCH(OPERANDS, BUNDLES, SETS, PLANES)                             \
+    cudaError_t load_slab_##OPERANDS##_##BUNDLES##_##SETS() {                                    \
+        return load_slab<OPERANDS##_operands, BUNDLES, SETS, PLANES>();                          \
+    }                                                                                            \
     cudaError_t launch_slab_##OPERANDS##_##BUNDLES##_##SETS(                                     \
         const CUtensorMap& map, const slab_arguments& args, int ctas, cudaStream_t stream) {     \
         return launch_slab<OPERANDS##_operands, BUNDLES, SETS, PLANES>(map, args, ctas, stream); \

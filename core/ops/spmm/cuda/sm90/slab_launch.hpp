@@ -5,6 +5,7 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
+#include "core/common/divisor.hpp"
 #include "core/ops/spmm/cuda/sm90/slab_format.hpp"
 #include "core/ops/spmm/cuda/sm90/slab_instances.hpp"
 #include "core/ops/spmm/cuda/store_arguments.hpp"
@@ -20,19 +21,22 @@ struct slab_arguments {
     const uint8_t* records;
     const int32_t*
         bundle_rows;  // first row of A of each bundle, -1 for none; by group, warp, bundle
-    uint32_t groups;  // of all patterns
-    uint32_t groups_a_matrix;
-    uint32_t column_tiles;
-    uint32_t lines;
+    divisor groups;   // of all patterns
+    divisor groups_a_matrix;
+    divisor column_tiles;
+    divisor lines;
+    divisor ctas;
     bool one_pattern;
     bool b_batched;  // false: one B serves the batch
     cuda::store_arguments store;
 };
 
+using slab_load = cudaError_t (*)();
 using slab_launch = cudaError_t (*)(const CUtensorMap&, const slab_arguments&, int ctas,
                                     cudaStream_t);
 
 #define MAGICUBE_SLAB(OPERANDS, BUNDLES, SETS, PLANES)       \
+    cudaError_t load_slab_##OPERANDS##_##BUNDLES##_##SETS(); \
     cudaError_t launch_slab_##OPERANDS##_##BUNDLES##_##SETS( \
         const CUtensorMap&, const slab_arguments&, int ctas, cudaStream_t);
 MAGICUBE_SLABS(MAGICUBE_SLAB)

@@ -376,7 +376,7 @@ packed_slabs pack_slabs(const sr_bcrs_view& a, const slab_shape& shape, int64_t 
     for (slab_geometry& g : geometries_for(a.cols)) {
         result.parts.clear();
         result.records.clear();
-        int64_t largest = 0;
+        int64_t largest = header_bytes;
         for (size_t matrix = 0; matrix < bundles.size(); ++matrix)
             for (size_t first = 0; first < bundles[matrix].size();
                  first += static_cast<size_t>(a_group))

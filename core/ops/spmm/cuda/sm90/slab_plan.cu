@@ -28,6 +28,7 @@ constexpr int64_t longest_sum = 65'793;
 struct instance {
     const char* operands;
     slab_shape shape;
+    slab_load load;
     slab_launch launch;
 };
 
@@ -43,6 +44,7 @@ constexpr bool is_half(const char* operands) {
     {#OPERANDS,                                                         \
      {BUNDLES, SETS / planes_of(PLANES, SETS), planes_of(PLANES, SETS), \
       #OPERANDS[0] == 'e' || is_half(#OPERANDS), is_half(#OPERANDS)},   \
+     load_slab_##OPERANDS##_##BUNDLES##_##SETS,                         \
      launch_slab_##OPERANDS##_##BUNDLES##_##SETS},
 const instance instances[] = {MAGICUBE_SLABS(MAGICUBE_SLAB)};
 #undef MAGICUBE_SLAB
@@ -75,10 +77,8 @@ int tile_columns(dtype b_type) {
 }
 
 int64_t matrices_of(const problem& p) {
-    return p.pattern.batch_count > 1 &&
-                   (p.pattern.different_patterns || p.pattern.values_stride != 0)
-               ? p.pattern.batch_count
-               : 1;
+    const bool own = p.pattern.different_patterns || p.pattern.values_stride != 0;
+    return own ? p.pattern.batch_count : std::min<int64_t>(p.pattern.batch_count, 1);
 }
 
 // Few tiles are cut finer, so that more multiprocessors work.
@@ -94,6 +94,15 @@ const instance& instance_for(const context& ctx, const problem& p) {
     fail(status::internal_error, "no slab instance for ", operands);
 }
 
+int64_t tiles_of(const context& ctx, const problem& p) {
+    const slab_shape& shape = instance_for(ctx, p).shape;
+    const int64_t rows = consumer_warps * shape.bundles * shape.bundle_rows();
+    return checked_mul(
+        ceil_div(p.pattern.rows, rows),
+        checked_mul(ceil_div(p.n_max, tile_columns(p.b_type)), p.batch_count, "tiles of C"),
+        "tiles of C");
+}
+
 std::string decline(const context& ctx, const problem& p) {
     const int capability = magicube::cuda::compute_capability(ctx.ordinal);
     if (capability != 90) return text("it needs an sm_90 GPU; this is sm_", capability);
@@ -105,6 +114,8 @@ std::string decline(const context& ctx, const problem& p) {
     if (p.values != value_mode::fixed) return "it packs the values: the value mode must be FIXED";
     if (is_integer(p.pattern.type) && p.pattern.cols > longest_sum)
         return text("K is ", p.pattern.cols, "; its 32-bit sums hold ", longest_sum, " products");
+    if (const int64_t tiles = tiles_of(ctx, p); tiles > INT32_MAX)
+        return text("C has ", tiles, " tiles; one launch takes 2^31 - 1");
     return "";
 }
 
@@ -157,13 +168,17 @@ class slab_plan final : public plan {
         arguments_.records = reinterpret_cast<const uint8_t*>(upload(at.records, packed.records));
         arguments_.bundle_rows =
             reinterpret_cast<const int32_t*>(upload(at.bundle_rows, packed.bundle_rows));
-        arguments_.groups =
-            static_cast<uint32_t>(packed.bundle_rows.size() / (consumer_warps * bundles));
-        arguments_.groups_a_matrix = static_cast<uint32_t>(packed.groups_a_matrix);
+        // An empty matrix has no groups, and is not run.
+        const auto groups = packed.bundle_rows.size() / (consumer_warps * bundles);
+        arguments_.groups = divisor(static_cast<uint32_t>(std::max<size_t>(groups, 1)));
+        arguments_.groups_a_matrix =
+            divisor(static_cast<uint32_t>(std::max<int64_t>(packed.groups_a_matrix, 1)));
         arguments_.one_pattern = matrices_of(p) == 1;
         arguments_.order = packed.uneven                ? tile_order::snake
                            : packed.geometry.resident() ? tile_order::contiguous
                                                         : tile_order::interleaved;
+        device_scope scope(ctx.ordinal);
+        check(instance_.load(), "slab_kernel");
         synchronize(ctx);  // the arrays on the host end here
         ctas_ = magicube::cuda::multiprocessors(ctx.ordinal);
     }
@@ -181,17 +196,17 @@ class slab_plan final : public plan {
         k.store = cuda::make_store_arguments(ctx, p, args);
         const dense_view b =
             cuda::is_staged(args.b) ? args.b : cuda::prepare_b(ctx, args.b, args.workspace);
-        k.column_tiles = static_cast<uint32_t>(ceil_div(b.cols, tile_columns(p.b_type)));
-        const int64_t lines = int64_t{k.column_tiles} * (k.one_pattern ? p.batch_count : 1);
-        const int64_t tiles = checked_mul(lines, k.groups, "tiles");
-        require(tiles <= INT32_MAX, status::not_supported, "C has ", tiles,
-                " tiles of 256 x 128; one launch takes 2^31 - 1");
-        k.lines = static_cast<uint32_t>(lines);
+        const int64_t column_tiles = ceil_div(b.cols, tile_columns(p.b_type));
+        const int64_t lines = column_tiles * (k.one_pattern ? p.batch_count : 1);
+        const int64_t tiles = lines * k.groups.value();
+        k.column_tiles = divisor(static_cast<uint32_t>(column_tiles));
+        k.lines = divisor(static_cast<uint32_t>(lines));
         k.b_batched = b.batch_stride != 0;
         device_scope scope(ctx.ordinal);
         const CUtensorMap map =
             magicube::cuda::make_row_map(b, tile_columns(p.b_type), k.geometry.box_rows);
         const int ctas = static_cast<int>(std::min<int64_t>(tiles, ctas_));
+        k.ctas = divisor(static_cast<uint32_t>(ctas));
         check(instance_.launch(map, k, ctas, ctx.stream), "slab_kernel");
     }
 
@@ -209,9 +224,11 @@ double cost(const context& ctx, const problem& p) {
     constexpr double slots_used = 0.8 * step_slots;
     const slab_shape& shape = instance_for(ctx, p).shape;
     const int rows_a_tile = consumer_warps * shape.bundles * shape.bundle_rows();
-    const auto row_tiles = static_cast<double>(ceil_div(p.pattern.rows, rows_a_tile));
+    const auto row_tiles =
+        static_cast<double>(std::max<int64_t>(1, ceil_div(p.pattern.rows, rows_a_tile)));
     const auto column_tiles = static_cast<double>(ceil_div(p.n_max, tile_columns(p.b_type)));
-    const auto matrices = static_cast<double>(p.pattern.different_patterns ? p.batch_count : 1);
+    const auto matrices =
+        static_cast<double>(p.pattern.different_patterns ? std::max<int64_t>(1, p.batch_count) : 1);
     // Longer vectors are gathered once for each bundle that they are cut into.
     const double gathers = static_cast<double>(p.pattern.slots) *
                            std::max(1, p.pattern.vector_length / shape.bundle_rows());

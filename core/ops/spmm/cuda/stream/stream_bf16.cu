@@ -3,6 +3,6 @@
 
 namespace magicube::spmm::stream {
 
-MAGICUBE_DEFINE_STREAM_LAUNCHES(bf16)
+MAGICUBE_DEFINE_STREAMS(bf16)
 
 }  // namespace magicube::spmm::stream

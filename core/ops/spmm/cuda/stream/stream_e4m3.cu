@@ -3,6 +3,6 @@
 
 namespace magicube::spmm::stream {
 
-MAGICUBE_DEFINE_STREAM_LAUNCHES(e4m3)
+MAGICUBE_DEFINE_STREAMS(e4m3)
 
 }  // namespace magicube::spmm::stream

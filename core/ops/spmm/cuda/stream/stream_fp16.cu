@@ -3,6 +3,6 @@
 
 namespace magicube::spmm::stream {
 
-MAGICUBE_DEFINE_STREAM_LAUNCHES(fp16)
+MAGICUBE_DEFINE_STREAMS(fp16)
 
 }  // namespace magicube::spmm::stream

@@ -237,21 +237,64 @@ __device__ __forceinline__ void prefetch_scales(const cuda::store_arguments& s, 
             asm volatile("prefetch.global.L2 [%0];" ::"l"(scales.data + row));
 }
 
+// The bundles of the tile under way that a warp finishes: their numbers, and their sums over the
+// segments so far.
+template <operand_kind Kind, int Chunks>
+struct own_bundles {
+    static constexpr int count = bundles_a_warp(Chunks);
+    int64_t batch;
+    uint32_t first;  // bundle of the matrix
+    uint32_t numbers[count];
+    total_of<Kind> totals[count][Chunks][4];
+
+    __device__ __forceinline__ int64_t row(int i) const {
+        return int64_t{numbers[i] - first} * bundle_rows;
+    }
+    __device__ __forceinline__ void read(const stream_arguments& args, const entry* e, int warp) {
+#pragma unroll
+        for (int i = 0; i < count; ++i)
+            numbers[i] = e[min(warp + i * warps, args.tile_bundles)].bundle;
+    }
+    __device__ __forceinline__ void prefetch(const cuda::store_arguments& s) const {
+#pragma unroll
+        for (int i = 0; i < count; ++i)
+            if (numbers[i] != no_bundle) prefetch_scales(s, batch, row(i));
+    }
+    __device__ __forceinline__ void add(const stream_arguments& args, const record_run& run,
+                                        const uint8_t* partials, int warp, int lane) {
+#pragma unroll
+        for (int i = 0; i < count; ++i)
+            if (warp + i * warps < args.tile_bundles)
+                add_up<Kind, Chunks>(run, partials, warp + i * warps, totals[i], lane);
+    }
+    // Clears the sums too.
+    __device__ __forceinline__ void store(const cuda::store_arguments& s) {
+// Rolled, with moves, so that the code of the stores exists once.
+#pragma unroll 1
+        for (int i = 0; i < count; ++i) {
+            if (numbers[0] != no_bundle) store_totals<Kind, Chunks>(s, batch, row(0), totals[0]);
+            if constexpr (count == 2) {
+                numbers[0] = numbers[1];
+                memcpy(totals[0], totals[1], sizeof(totals[0]));
+            }
+        }
+        memset(totals, 0, sizeof(totals));
+    }
+};
+
 template <operand_kind Kind, int Chunks>
 __global__ void __launch_bounds__(cta_threads, 1)
     stream_kernel(const __grid_constant__ stream_arguments args) {
-    using element = typename operands_of<Kind>::element;
     constexpr int units = units_of(Kind, Chunks);
-    constexpr int own = bundles_a_warp(Chunks);
+    using copy_of_rows = row_copy<typename operands_of<Kind>::element, units>;
     extern __shared__ __align__(128) uint8_t shared[];
     const uint32_t rows = ptx::shared_address(shared);
     const int row_area = (zero_rows + args.segment_rows) * units * unit_bytes;
     uint8_t* partials = shared + row_area + ring_bytes(Kind);
     const int lane = threadIdx.x & 31;
     const int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0);
-    const int64_t batch = blockIdx.y;
-    const int64_t cta = batch * args.ctas_apart + blockIdx.x;
-    const uint32_t first_bundle = args.ctas_apart == 0 ? 0 : args.bundles * blockIdx.y;
+    const int64_t cta = int64_t{blockIdx.y} * args.ctas_apart + blockIdx.x;
+    own_bundles<Kind, Chunks> own{blockIdx.y, args.ctas_apart == 0 ? 0 : args.bundles * blockIdx.y};
 
     // What a plan has fixed may be read while the kernel before still runs; B and C may not.
     ptx::launch_dependents();
@@ -265,28 +308,18 @@ __global__ void __launch_bounds__(cta_threads, 1)
     const record_ring<Kind> ring{rows + row_area + warp * depth_of(Kind) * slot_bytes(Kind)};
     ring.fill(args, run, lane);
     ptx::wait_for_prerequisites();
-    const row_copy<element, units> copy(args.b, batch, 0, args.segment_rows, shared);
+    const copy_of_rows copy(args.b, own.batch, 0, args.segment_rows, shared);
     copy.start();
     if (threadIdx.x < zero_rows * units)
         reinterpret_cast<uint4*>(shared)[threadIdx.x] = make_uint4(0, 0, 0, 0);
     copy.finish();
-    total_of<Kind> totals[own][Chunks][4] = {};
     while (true) {
         const work_unit next = at.after(args);
-        const bool more = next.tile < args.tiles_a_cta;
+        const bool more = next.tile < args.tiles_a_cta, last = at.segment + 1 == args.segments;
         const entry* next_e = more ? next.entries(args, cta) : e;
         const lane_entries next_entries(args, next_e, lane);
-        uint32_t bundles[own];
-#pragma unroll
-        for (int i = 0; i < own; ++i)
-            bundles[i] = e[min(warp + i * warps, args.tile_bundles)].bundle;
-        if (at.segment + 1 == args.segments && lane == 0) {
-#pragma unroll
-            for (int i = 0; i < own; ++i)
-                if (bundles[i] != no_bundle)
-                    prefetch_scales(args.store, batch,
-                                    int64_t{bundles[i] - first_bundle} * bundle_rows);
-        }
+        own.read(args, e, warp);
+        if (last && lane == 0) own.prefetch(args.store);
         __syncthreads();
         stream_run<Kind, Chunks>(args, run, ring, rows, partials, warp, lane);
 
@@ -294,29 +327,11 @@ __global__ void __launch_bounds__(cta_threads, 1)
         const record_run next_run(next_entries, warp);
         if (more) ring.fill(args, next_run, lane);
         __syncthreads();
-        const row_copy<element, units> next_copy(args.b, batch, next.segment, args.segment_rows,
-                                                 shared);
+        const copy_of_rows next_copy(args.b, own.batch, next.segment, args.segment_rows, shared);
         const bool reload = more && next.segment != at.segment;
         if (reload) next_copy.start();
-#pragma unroll
-        for (int i = 0; i < own; ++i)
-            if (warp + i * warps < args.tile_bundles)
-                add_up<Kind, Chunks>(run, partials, warp + i * warps, totals[i], lane);
-        if (at.segment + 1 == args.segments) {
-// Rolled, with moves, so that the code of the stores exists once.
-#pragma unroll 1
-            for (int i = 0; i < own; ++i) {
-                if (bundles[0] != no_bundle)
-                    store_totals<Kind, Chunks>(args.store, batch,
-                                               int64_t{bundles[0] - first_bundle} * bundle_rows,
-                                               totals[0]);
-                if constexpr (own == 2) {
-                    bundles[0] = bundles[1];
-                    memcpy(totals[0], totals[1], sizeof(totals[0]));
-                }
-            }
-            memset(totals, 0, sizeof(totals));
-        }
+        own.add(args, run, partials, warp, lane);
+        if (last) own.store(args.store);
         if (!more) break;
         if (reload) next_copy.finish();
         at = next;
@@ -326,33 +341,40 @@ __global__ void __launch_bounds__(cta_threads, 1)
 }
 
 template <operand_kind Kind, int Chunks>
-cudaError_t launch(const stream_arguments& args, dim3 grid, cudaStream_t stream) {
+stream_kernel_info load(int shared_bytes) {
     const auto kernel = stream_kernel<Kind, Chunks>;
-    const auto bytes = static_cast<int>(shared_bytes(Kind, Chunks, args.segment_rows));
-    const cudaError_t code =
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-    if (code != cudaSuccess) return code;
+    cudaFuncAttributes attributes{};
+    stream_kernel_info info{};
+    info.code = cudaFuncGetAttributes(&attributes, kernel);
+    if (info.code == cudaSuccess)
+        info.code =
+            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
+    // Code that the driver made from PTX has what that PTX was compiled for.
+    info.architecture = attributes.ptxVersion;
+    return info;
+}
+
+template <operand_kind Kind, int Chunks>
+cudaError_t launch(const stream_arguments& args, dim3 grid, cudaStream_t stream) {
     cudaLaunchAttribute overlap{};
     overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     overlap.val.programmaticStreamSerializationAllowed = 1;
     cudaLaunchConfig_t config{};
     config.gridDim = grid;
     config.blockDim = dim3(cta_threads);
-    config.dynamicSmemBytes = static_cast<size_t>(bytes);
+    config.dynamicSmemBytes = static_cast<size_t>(shared_bytes(Kind, Chunks, args.segment_rows));
     config.stream = stream;
     config.attrs = &overlap;
     config.numAttrs = args.overlaps ? 1 : 0;
-    return cudaLaunchKernelEx(&config, kernel, args);
+    return cudaLaunchKernelEx(&config, stream_kernel<Kind, Chunks>, args);
 }
 
-#define MAGICUBE_DEFINE_STREAM_LAUNCH(KIND, CHUNKS)                                      \
-    cudaError_t launch_stream_##KIND##_##CHUNKS(const stream_arguments& args, dim3 grid, \
-                                                cudaStream_t stream) {                   \
-        return launch<operand_kind::KIND, CHUNKS>(args, grid, stream);                   \
-    }
-#define MAGICUBE_DEFINE_STREAM_LAUNCHES(KIND) \
-    MAGICUBE_DEFINE_STREAM_LAUNCH(KIND, 1)    \
-    MAGICUBE_DEFINE_STREAM_LAUNCH(KIND, 2)    \
-    MAGICUBE_DEFINE_STREAM_LAUNCH(KIND, 4)
+#define MAGICUBE_DEFINE_STREAM(KIND, CHUNKS)                                            \
+    const stream_instance stream_##KIND##_##CHUNKS = {load<operand_kind::KIND, CHUNKS>, \
+                                                      launch<operand_kind::KIND, CHUNKS>};
+#define MAGICUBE_DEFINE_STREAMS(KIND) \
+    MAGICUBE_DEFINE_STREAM(KIND, 1)   \
+    MAGICUBE_DEFINE_STREAM(KIND, 2)   \
+    MAGICUBE_DEFINE_STREAM(KIND, 4)
 
 }  // namespace magicube::spmm::stream

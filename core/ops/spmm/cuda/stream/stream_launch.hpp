@@ -42,7 +42,7 @@ struct stream_arguments {
     int32_t segments;
     int32_t segment_rows;
     bool fixed_values;        // no kernel before this one writes them
-    bool overlaps;            // the device can start a kernel while the one before ends (sm_90)
+    bool overlaps;            // may start while the kernel before ends: its code waits (sm_90)
     int32_t first_run_count;  // 0: only the entries tell
     b_source b;
     cuda::store_arguments store;
@@ -51,16 +51,23 @@ struct stream_arguments {
 
 int64_t shared_bytes(operand_kind kind, int chunks, int64_t segment_rows);
 
-using stream_launch = cudaError_t (*)(const stream_arguments&, dim3 grid, cudaStream_t);
+struct stream_kernel_info {
+    cudaError_t code;
+    int32_t architecture;  // that its code was compiled for
+};
+
+struct stream_instance {
+    // Loads the kernel and lets it have so much shared memory, the same in all calls for a device.
+    stream_kernel_info (*load)(int shared_bytes);
+    cudaError_t (*launch)(const stream_arguments&, dim3 grid, cudaStream_t);
+};
 
 // KINDS(ROW) has a row for each kind of operands; each is compiled for 1, 2 and 4 chunks of 16
 // columns.
 #define MAGICUBE_STREAM_KINDS(ROW) ROW(s4) ROW(s8) ROW(u8) ROW(s8u8) ROW(e4m3) ROW(fp16) ROW(bf16)
 
-#define MAGICUBE_STREAM(KIND)                                                          \
-    cudaError_t launch_stream_##KIND##_1(const stream_arguments&, dim3, cudaStream_t); \
-    cudaError_t launch_stream_##KIND##_2(const stream_arguments&, dim3, cudaStream_t); \
-    cudaError_t launch_stream_##KIND##_4(const stream_arguments&, dim3, cudaStream_t);
+#define MAGICUBE_STREAM(KIND) \
+    extern const stream_instance stream_##KIND##_1, stream_##KIND##_2, stream_##KIND##_4;
 MAGICUBE_STREAM_KINDS(MAGICUBE_STREAM)
 #undef MAGICUBE_STREAM
 

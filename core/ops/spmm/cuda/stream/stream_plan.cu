@@ -9,6 +9,7 @@
 #include "core/device/cuda/check.hpp"
 #include "core/device/cuda/runtime.hpp"
 #include "core/device/device.hpp"
+#include "core/formats/cuda/launch.cuh"
 #include "core/ops/spmm/cuda/stream/stream_launch.hpp"
 #include "core/ops/spmm/cuda/stream/stream_pack.hpp"
 #include "core/ops/spmm/cuda/stream/stream_schedule.hpp"
@@ -29,9 +30,8 @@ using magicube::cuda::device_scope;
 constexpr int64_t most_matrices = 65535;  // of a batch: blockIdx.y
 constexpr int64_t segment_step = 32;      // rows, whole words of the packer's bitmap
 
-#define MAGICUBE_STREAM(KIND) \
-    {launch_stream_##KIND##_1, launch_stream_##KIND##_2, launch_stream_##KIND##_4},
-const stream_launch launches[][3] = {MAGICUBE_STREAM_KINDS(MAGICUBE_STREAM)};
+#define MAGICUBE_STREAM(KIND) {&stream_##KIND##_1, &stream_##KIND##_2, &stream_##KIND##_4},
+const stream_instance* const instances[][3] = {MAGICUBE_STREAM_KINDS(MAGICUBE_STREAM)};
 #undef MAGICUBE_STREAM
 
 std::optional<operand_kind> kind_of(precision_pair pair) {
@@ -61,13 +61,30 @@ int chunks_for(int64_t n) {
     return n <= 16 ? 1 : n <= 32 ? 2 : 4;
 }
 
-// Rows of B that fit in shared memory beside the sums.
-int64_t rows_that_fit(const context& ctx, operand_kind kind, int chunks) {
+const stream_instance& instance_for(operand_kind kind, int chunks) {
+    return *instances[static_cast<int>(kind)][chunks / 2];
+}
+
+// Of a CTA, at most.
+int shared_bytes_of(const context& ctx) {
     int bytes = 0;
     check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, ctx.ordinal),
           "cudaDeviceGetAttribute");
-    const int64_t rows =
-        (bytes - ring_bytes(kind) - partial_bytes(kind, chunks)) / row_bytes(kind, chunks);
+    return bytes;
+}
+
+// Makes a kernel ready for launches. Returns the architecture that its code was compiled for.
+int load(const context& ctx, operand_kind kind, int chunks) {
+    device_scope scope(ctx.ordinal);
+    const auto info = instance_for(kind, chunks).load(shared_bytes_of(ctx));
+    check(info.code, "stream_kernel");
+    return info.architecture;
+}
+
+// Rows of B that fit in shared memory beside the sums.
+int64_t rows_that_fit(const context& ctx, operand_kind kind, int chunks) {
+    const int64_t rows = (shared_bytes_of(ctx) - ring_bytes(kind) - partial_bytes(kind, chunks)) /
+                         row_bytes(kind, chunks);
     constexpr int64_t numbered = 65536;
     return (std::min(rows, numbered) - zero_rows) / segment_step * segment_step;
 }
@@ -94,16 +111,20 @@ pack_source cut(const context& ctx, const problem& p) {
 std::string decline(const context& ctx, const problem& p) {
     const auto kind = kind_of(p.pair());
     const int capability = magicube::cuda::compute_capability(ctx.ordinal);
-    const int needed = kind == operand_kind::e4m3 ? 89 : 80;
     if (!kind)
         return text("it has no kernel for ", name_of(p.pattern.type), "/", name_of(p.b_type));
-    if (capability < needed) return text("it needs sm_", needed, ", the device is sm_", capability);
+    if (capability < 80) return text("it needs an sm_80 GPU; this is sm_", capability);
     if (p.n_max > most_columns)
         return text("n_max is ", p.n_max, "; it serves up to ", most_columns, " columns");
     if (p.batch_count > most_matrices)
         return text("the batch has ", p.batch_count, " matrices; it takes ", most_matrices);
     if (rows_that_fit(ctx, *kind, chunks_for(p.n_max)) < segment_step)
         return "the device has too little shared memory for so many columns";
+    if (kind == operand_kind::e4m3) {
+        const int compiled = load(ctx, *kind, chunks_for(p.n_max));
+        if (compiled < 89)
+            return text("e4m3 needs sm_89; this library's code for the GPU is sm_", compiled);
+    }
     return "";
 }
 
@@ -138,7 +159,10 @@ int64_t ctas_for(const context& ctx, const problem& p, const pack_source& source
                                std::max<int64_t>(source.bundles, 1));
 }
 
+// Waits for the device.
 schedule make_schedule(const context& ctx, const problem& p, const pack_source& source) {
+    device_scope scope(ctx.ordinal);
+    magicube::cuda::require_no_capture(ctx);
     schedule_shape shape;
     shape.matrices = matrices_of(p);
     shape.bundles = source.bundles;
@@ -152,7 +176,6 @@ schedule make_schedule(const context& ctx, const problem& p, const pack_source& 
     if (counts > 0) {
         const size_t bytes = records.size() * sizeof(records[0]);
         const scratch memory(ctx, static_cast<int64_t>(bytes));
-        device_scope scope(ctx.ordinal);
         check(count_records(source, shape.matrices, memory.as<uint32_t>(), ctx.stream),
               "count_kernel");
         copy_memory(ctx, records.data(), memory.as<void>(), bytes);
@@ -244,7 +267,10 @@ class stream_plan final : public plan {
         arguments_.segments = source_.segments;
         arguments_.segment_rows = source_.segment_rows;
         arguments_.fixed_values = p.values == value_mode::fixed;
-        arguments_.overlaps = magicube::cuda::compute_capability(ctx.ordinal) >= 90;
+        // Every kernel that an execution may take: executions neither load nor allocate.
+        arguments_.overlaps = true;
+        for (int chunks = 1; chunks <= chunks_for(p.n_max); chunks *= 2)
+            arguments_.overlaps &= load(ctx, kind_, chunks) >= 90;
         entry_count_ = static_cast<int64_t>(s.entries.size());
         tell_first_runs(s);
         pack(ctx, p, at, indices);
@@ -276,7 +302,7 @@ class stream_plan final : public plan {
         const int chunks = chunks_for(args.b.cols);
         const dim3 grid(static_cast<unsigned>(ctas_), static_cast<unsigned>(problem().batch_count));
         device_scope scope(ctx.ordinal);
-        check(launches[static_cast<int>(kind_)][chunks / 2](k, grid, ctx.stream), "stream_kernel");
+        check(instance_for(kind_, chunks).launch(k, grid, ctx.stream), "stream_kernel");
     }
 
   private:

@@ -14,6 +14,7 @@
 #pragma once
 
 #include "core/device/cuda/ptx.cuh"
+#include "core/ops/spmm/cuda/registers.cuh"
 #include "core/ops/spmm/cuda/stream/stream_launch.hpp"
 
 namespace magicube::spmm::stream {
@@ -76,12 +77,6 @@ __device__ __forceinline__ void start_by_rows(const b_source& b, const uint8_t* 
     }
 }
 
-// The even and the odd ones of eight int4, as int8.
-__device__ __forceinline__ uint32_t unpack_int4(uint32_t packed, bool odd) {
-    const uint32_t nibbles = packed >> (odd ? 4 : 0) & 0x0f0f0f0f;
-    return nibbles + (nibbles & 0x08080808) * 30;  // 8 becomes 0xf8
-}
-
 // int4, rows of whole words of eight columns.
 template <int Units>
 __device__ __forceinline__ void load_int4_by_rows(const b_source& b, const uint8_t* source,
@@ -97,21 +92,9 @@ __device__ __forceinline__ void load_int4_by_rows(const b_source& b, const uint8
         [&](int64_t item, uint32_t packed) {
             const int row = static_cast<int>(item) / a_row;
             const int part = static_cast<int>(item) - row * a_row;
-            const uint32_t even = unpack_int4(packed, false), odd = unpack_int4(packed, true);
             *reinterpret_cast<uint2*>(element_of<uint8_t, Units>(rows, row + zero_rows, part * 8)) =
-                make_uint2(__byte_perm(even, odd, 0x5140), __byte_perm(even, odd, 0x7362));
+                cuda::unpack_int4(packed);
         });
-}
-
-// Byte k of four words, for k = 0..3.
-__device__ __forceinline__ void transpose_bytes(const uint32_t (&w)[4], uint32_t (&rows)[4]) {
-    const uint32_t low01 = __byte_perm(w[0], w[1], 0x5140), low23 = __byte_perm(w[2], w[3], 0x5140);
-    const uint32_t high01 = __byte_perm(w[0], w[1], 0x7362);
-    const uint32_t high23 = __byte_perm(w[2], w[3], 0x7362);
-    rows[0] = __byte_perm(low01, low23, 0x5410);
-    rows[1] = __byte_perm(low01, low23, 0x7632);
-    rows[2] = __byte_perm(high01, high23, 0x5410);
-    rows[3] = __byte_perm(high01, high23, 0x7632);
 }
 
 // The units of 4 / sizeof(Element) rows from a word of each of a unit's columns.
@@ -125,7 +108,7 @@ __device__ __forceinline__ void transpose_unit(
             const uint32_t four[4] = {words[4 * q], words[4 * q + 1], words[4 * q + 2],
                                       words[4 * q + 3]};
             uint32_t rows[4];
-            transpose_bytes(four, rows);
+            cuda::transpose_bytes(four, rows);
 #pragma unroll
             for (int r = 0; r < 4; ++r) units[r][q] = rows[r];
         } else {
@@ -179,7 +162,8 @@ __device__ __forceinline__ void load_by_columns(const b_source& b, const uint8_t
             if constexpr (Int4) {
                 uint32_t unpacked[a_unit];
 #pragma unroll
-                for (int j = 0; j < a_unit; ++j) unpacked[j] = unpack_int4(loaded[j], turn == 1);
+                for (int j = 0; j < a_unit; ++j)
+                    unpacked[j] = cuda::unpack_int4(loaded[j], turn == 1);
                 transpose_unit<Element>(unpacked, units);
             } else {
                 transpose_unit<Element>(loaded, units);

@@ -3,6 +3,6 @@
 
 namespace magicube::spmm::stream {
 
-MAGICUBE_DEFINE_STREAM_LAUNCHES(s4)
+MAGICUBE_DEFINE_STREAMS(s4)
 
 }  // namespace magicube::spmm::stream

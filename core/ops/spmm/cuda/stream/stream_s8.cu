@@ -3,6 +3,6 @@
 
 namespace magicube::spmm::stream {
 
-MAGICUBE_DEFINE_STREAM_LAUNCHES(s8)
+MAGICUBE_DEFINE_STREAMS(s8)
 
 }  // namespace magicube::spmm::stream

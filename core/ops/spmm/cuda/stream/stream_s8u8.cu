@@ -3,6 +3,6 @@
 
 namespace magicube::spmm::stream {
 
-MAGICUBE_DEFINE_STREAM_LAUNCHES(s8u8)
+MAGICUBE_DEFINE_STREAMS(s8u8)
 
 }  // namespace magicube::spmm::stream

@@ -3,6 +3,6 @@
 
 namespace magicube::spmm::stream {
 
-MAGICUBE_DEFINE_STREAM_LAUNCHES(u8)
+MAGICUBE_DEFINE_STREAMS(u8)
 
 }  // namespace magicube::spmm::stream

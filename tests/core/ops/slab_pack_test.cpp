@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// The slab family's packing, read back on the CPU as the kernel reads it.
+#include "core/ops/spmm/cuda/sm90/slab_pack.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <map>
+#include <random>
+
+namespace magicube::spmm::sm90 {
+namespace {
+
+// A random matrix of 8- or 16-bit values in SR-BCRS.
+struct sample {
+    std::vector<int64_t> begin, end;
+    std::vector<int32_t> columns;
+    std::vector<uint8_t> values;
+    sr_bcrs_view view;
+
+    sample(int64_t rows, int64_t cols, int v, double density, double dense_row, dtype type,
+           unsigned seed) {
+        std::mt19937 random(seed);
+        const int64_t block_rows = ceil_div(rows, v);
+        for (int64_t i = 0; i < block_rows; ++i) {
+            std::bernoulli_distribution present(i == block_rows / 2 ? dense_row : density);
+            begin.push_back(static_cast<int64_t>(columns.size()));
+            for (int64_t k = 0; k < cols; ++k)
+                if (present(random)) columns.push_back(static_cast<int32_t>(k));
+            end.push_back(static_cast<int64_t>(columns.size()));
+            while (columns.size() % 16 != 0) columns.push_back(-1);
+        }
+        const auto bytes = static_cast<size_t>(storage_bits(type) / 8);
+        for (size_t i = 0; i < columns.size() * static_cast<size_t>(v) * bytes; ++i)
+            values.push_back(static_cast<uint8_t>(random()));
+        view.rows = rows;
+        view.cols = cols;
+        view.values = values.data();
+        view.type = type;
+        view.vector_length = v;
+        view.stride = 16;
+        view.slots = static_cast<int64_t>(columns.size());
+        view.row_begin = {begin.data(), index_type::int64};
+        view.row_end = {end.data(), index_type::int64};
+        view.col_indices = columns.data();
+    }
+};
+
+using element = std::pair<int64_t, int64_t>;  // row, column
+
+// The stored elements, as bits.
+std::map<element, uint32_t> elements_of(const sample& a) {
+    const int64_t v = a.view.vector_length;
+    const auto bytes = static_cast<size_t>(storage_bits(a.view.type) / 8);
+    std::map<element, uint32_t> result;
+    for (size_t block = 0; block < a.begin.size(); ++block)
+        for (int64_t slot = a.begin[block]; slot < a.end[block]; ++slot)
+            for (int64_t r = 0; r < v; ++r) {
+                const int64_t row = static_cast<int64_t>(block) * v + r;
+                if (row >= a.view.rows) continue;
+                uint32_t bits = 0;
+                std::memcpy(
+                    &bits,
+                    a.values.data() + static_cast<size_t>(a.view.value_index(0, slot, r)) * bytes,
+                    bytes);
+                if (bits != 0) result[{row, a.columns[static_cast<size_t>(slot)]}] = bits;
+            }
+    return result;
+}
+
+// The value that the MMA multiplies row `slot` of a step with, for row g of a set of 8. For bytes,
+// lane (g, t) feeds the rows 2t and 2t + 1 of matrices 0 and 1, then of 2 and 3; for halves, of the
+// step's first 16 rows those, and 8 further on, then of its last 16.
+uint32_t value_at(const uint8_t* set, bool halves, int slot, int g) {
+    if (!halves)
+        return set[(g * 4 + slot % 8 / 2) * 8 + slot / 16 * 4 + slot / 8 % 2 * 2 + slot % 2];
+    uint16_t bits = 0;
+    const int word = slot / 16 * 2 + slot % 16 / 8;
+    std::memcpy(&bits, set + (g * 4 + slot % 8 / 2) * 16 + word * 4 + slot % 2 * 2, 2);
+    return bits;
+}
+
+class reader {
+  public:
+    reader(const packed_slabs& packed, const slab_shape& shape) : p_(packed), shape_(shape) {}
+
+    std::map<element, uint32_t> read() {
+        const auto& g = p_.geometry;
+        const auto a_group = static_cast<size_t>(consumer_warps * shape_.bundles);
+        const size_t groups = p_.bundle_rows.size() / a_group;
+        REQUIRE(p_.parts.size() == groups * static_cast<size_t>(g.slabs) + parts_read_ahead);
+        for (size_t group = 0; group < groups; ++group)
+            for (int slab = 0; slab < g.slabs; ++slab)
+                read_part(
+                    p_.parts[group * static_cast<size_t>(g.slabs) + static_cast<size_t>(slab)],
+                    &p_.bundle_rows[group * a_group], slab);
+        return std::move(elements_);
+    }
+
+  private:
+    void read_part(slab_part part, const int32_t* rows, int slab) {
+        REQUIRE(part.length * 16 <= static_cast<uint32_t>(p_.geometry.a_bytes));
+        const uint8_t* bytes = p_.records.data() + size_t{part.begin} * 16;
+        uint32_t used = header_bytes;
+        for (int warp = 0; warp < consumer_warps; ++warp) {
+            uint32_t header[2];
+            std::memcpy(header, bytes + warp * 8, 8);
+            REQUIRE(header[0] == used);
+            for (int b = 0; b < shape_.bundles; ++b)
+                for (uint32_t i = 0; i < (header[1] >> (8 * b) & 0xff); ++i) {
+                    read_record(bytes + used, rows[warp * shape_.bundles + b], slab);
+                    used += static_cast<uint32_t>(shape_.record_bytes());
+                }
+        }
+        REQUIRE(used == part.length * 16);
+    }
+
+    void read_record(const uint8_t* record, int32_t first_row, int slab) {
+        const auto& g = p_.geometry;
+        int16_t numbers[step_slots];
+        std::memcpy(numbers, record + shape_.record_bytes() - sizeof(numbers), sizeof(numbers));
+        for (int slot = 0; slot < step_slots; ++slot) {
+            const bool zeros = numbers[slot] >= hole_numbers;
+            REQUIRE((!zeros || shape_.floats));
+            // 8 units of 16 bytes a row; the swizzle is the row's number mod 8.
+            const int unit = numbers[slot] - (zeros ? hole_numbers : 0);
+            const int row = unit >> 3;
+            REQUIRE((unit & 7) == (row & 7));
+            const int64_t k = int64_t{slab} * g.slab_rows + row;
+            if (!zeros) {
+                REQUIRE(row >= -g.kept * g.slab_rows);
+                REQUIRE(row < g.slab_rows);
+                REQUIRE(k >= 0);
+            }
+            for (int r = 0; r < shape_.bundle_rows(); ++r) {
+                uint32_t bits = 0;
+                for (int plane = 0; plane < shape_.planes; ++plane) {
+                    const int set = r / 8 * shape_.planes + plane;
+                    const uint8_t* values = record + set * (shape_.halves ? 512 : 256);
+                    bits = bits << 8 | value_at(values, shape_.halves, slot, r % 8);
+                }
+                if (bits == 0) continue;
+                REQUIRE(!zeros);
+                REQUIRE(first_row >= 0);
+                REQUIRE(elements_.emplace(element{first_row + r, k}, bits).second);
+            }
+        }
+    }
+
+    const packed_slabs& p_;
+    const slab_shape& shape_;
+    std::map<element, uint32_t> elements_;
+};
+
+slab_shape shape_for(dtype type, int v, int bundles) {
+    slab_shape shape;
+    shape.planes = type == dtype::int16 ? 2 : 1;
+    shape.row_sets = v >= 16 && shape.planes == 1 ? 2 : 1;
+    shape.bundles = shape.sets() == 1 ? bundles : 1;
+    shape.halves = shape.floats = type == dtype::fp16;
+    return shape;
+}
+
+void check(int64_t rows, int64_t cols, int v, double density, dtype type, int bundles,
+           bool together) {
+    CAPTURE(rows);
+    CAPTURE(cols);
+    CAPTURE(v);
+    CAPTURE(density);
+    CAPTURE(name_of(type));
+    const sample a(rows, cols, v, density, 0.9, type, static_cast<unsigned>(cols + v));
+    const slab_shape shape = shape_for(type, v, bundles);
+    const packed_slabs packed = pack_slabs(a.view, shape, 1, together);
+    const auto& g = packed.geometry;
+    CHECK(int64_t{g.slabs} * g.slab_rows >= cols);
+    CHECK(g.slab_rows % g.box_rows == 0);
+    CHECK(g.a_stages >= 1);
+    CHECK(1024 + zero_rows * row_bytes + g.b_stages * g.slab_rows * row_bytes +
+              g.a_stages * g.a_bytes <=
+          shared_bytes);
+    CHECK((g.resident() || g.a_stages == g.b_stages - g.kept));
+    const bool same = reader(packed, shape).read() == elements_of(a);
+    CHECK(same);
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("core/ops/slab_pack");
+
+TEST_CASE("every element of A is packed once, where the kernel can reach its row of B") {
+    for (const dtype type : {dtype::int8, dtype::int16, dtype::fp16})
+        for (const int v : {1, 4, 8, 16, 64})
+            for (const int64_t cols : {1, 100, 700, 1400, 2100})
+                for (const int bundles : {1, 2}) check(323, cols, v, 0.06, type, bundles, false);
+    check(1000, 3000, 8, 0.3, dtype::int8, 2, true);
+    check(300, 1500, 8, 1.0, dtype::int8, 2, false);
+    check(300, 1500, 8, 1.0, dtype::fp16, 2, false);
+    check(300, 5000, 16, 1.0, dtype::fp16, 1, false);
+}
+
+TEST_CASE("issue_06 packing takes matrices without rows, without vectors and without a batch") {
+    check(0, 256, 8, 0.5, dtype::int8, 2, false);
+    check(100, 256, 8, 0.0, dtype::int8, 2, false);
+    sample none(64, 64, 8, 0.5, 0.5, dtype::int8, 1);
+    none.view.batch_count = 0;
+    none.view.row_begin.data = none.view.row_end.data = nullptr;
+    const packed_slabs packed = pack_slabs(none.view, shape_for(dtype::int8, 8, 2), 0, false);
+    CHECK(packed.groups_a_matrix == 0);
+}
+
+TEST_SUITE_END();
+
+}  // namespace magicube::spmm::sm90
