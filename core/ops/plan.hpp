@@ -11,7 +11,7 @@
 //     packs_values(problem)  whether making a plan reads the sparse operand's values
 //     dense_equivalent(problem)  the dense product that gives the same result, if there is one
 //     benchmark(problem) the subcommand and options of `magicube bench` that repeat its shape and
-//                        types; the pattern's are added here
+//                        types; the pattern's are added here. Empty: there is no such subcommand
 #pragma once
 
 #include <memory>
@@ -124,9 +124,11 @@ std::unique_ptr<typename Operation::plan> create_plan(const context& ctx,
     const auto needs = choice.chosen->needs(ctx, problem);
     plan_resources resources{choice.chosen->name, std::move(choice.reasons), needs,
                              plan_buffer(ctx, buffer, buffer_size, needs.plan_bytes)};
-    if (log::enabled(log::topic::bench)) {
+    const auto benchmark =
+        log::enabled(log::topic::bench) ? Operation::benchmark(problem) : std::string();
+    if (!benchmark.empty()) {
         log::write(log::level::info,
-                   text("magicube bench ", Operation::benchmark(problem), ' ',
+                   text("magicube bench ", benchmark, ' ',
                         benchmark_options(ctx, problem.pattern, choice.chosen->name)));
     }
     return choice.chosen->make(ctx, problem, std::move(resources));

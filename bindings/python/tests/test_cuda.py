@@ -303,6 +303,7 @@ def test_matrices_on_the_device(rng, tmp_path) -> None:
     for run in (
         lambda: mc.sddmm(G, np.ones((72, 8), np.int8), np.ones((8, 90), np.int8)),
         lambda: mc.sparse_softmax(G),
+        lambda: mc.attention(*(np.ones((n, 8), np.float32) for n in (72, 90, 90)), G),
     ):
         with pytest.raises(mc.NotSupportedError, match=r"pattern|A\.cpu\(\)"):
             run()

@@ -184,6 +184,7 @@ def test_malformed_index_arrays(part: str, change) -> None:
         lambda: unchecked.convert(vector_length=4),
         lambda: mc.sddmm(unchecked, np.ones((16, 4), np.int8), np.ones((4, 24), np.int8)),
         lambda: mc.sparse_softmax(unchecked.with_values(unchecked.values.astype(np.float32))),
+        lambda: mc.attention(*(np.ones((n, 4), np.float32) for n in (16, 24, 24)), unchecked),
     ):
         with pytest.raises(mc.InvalidValueError):
             call()

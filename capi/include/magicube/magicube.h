@@ -6,6 +6,7 @@
 #ifndef MAGICUBE_H
 #define MAGICUBE_H
 
+#include "magicube/attention.h"
 #include "magicube/convert.h"
 #include "magicube/handle.h"
 #include "magicube/log.h"

@@ -84,6 +84,7 @@ typedef const struct magicubeSpMatDescr* magicubeConstSpMatDescr_t;
 typedef struct magicubeSpMMPlan* magicubeSpMMPlan_t;
 typedef struct magicubeSDDMMPlan* magicubeSDDMMPlan_t;
 typedef struct magicubeSparseSoftmaxPlan* magicubeSparseSoftmaxPlan_t;
+typedef struct magicubeAttentionPlan* magicubeAttentionPlan_t;
 
 /* What a plan and its executions need. Set struct_size (the INIT macro does) before the call. */
 typedef struct magicubeBufferSizes {

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "core/ops/allocation_counter.hpp"
+#include "core/ops/attention/attention.hpp"
 #include "core/ops/sddmm/sddmm.hpp"
 #include "core/ops/softmax/softmax.hpp"
 #include "core/ops/spmm/spmm.hpp"
@@ -87,6 +88,22 @@ TEST_CASE("executions allocate nothing") {
         softmax::arguments args;
         args.scores = args.out = o.values.data();
         CHECK(allocations_of<softmax::operation>(o, p, args, softmax::execute) == 0);
+    }
+    {
+        // 512 queries, 200 keys.
+        const support::packed_array q(kind::fp32, 2 * 512 * 32, 0);
+        const support::packed_array k(kind::fp32, 2 * 200 * 32, 0);
+        support::packed_array out(kind::fp32, 2 * 512 * 32);
+        attention::problem p;
+        p.pattern = view_of(o.a);
+        p.in_type = p.out_type = dtype::fp32;
+        p.q_heads = p.kv_heads = 2;
+        p.head_dim = 32;
+        attention::arguments args;
+        args.q = attention::packed_tensor(q.data(), 2, 512, 32);
+        args.k = args.v = attention::packed_tensor(k.data(), 2, 200, 32);
+        args.out = attention::packed_tensor(out.data(), 2, 512, 32);
+        CHECK(allocations_of<attention::operation>(o, p, args, attention::execute) == 0);
     }
     const int64_t before = support::allocations();
     ::operator delete(::operator new(3));

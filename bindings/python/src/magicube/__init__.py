@@ -11,7 +11,8 @@ one is asked for, a NumPy, ml_dtypes or torch type with that meaning is taken as
 are ml_dtypes in NumPy, int12 is an int16 array, and int4 is an :class:`Int4Array`.
 """
 
-from magicube import sparse
+from magicube import patterns, sparse
+from magicube._attention import AttentionPlan, attention, attention_implementations
 from magicube._cuda import to_cuda
 from magicube._device import DeviceInfo, Handle, build_info, device_count, device_info
 from magicube._device_array import DeviceArray
@@ -49,6 +50,7 @@ __version__ = _version()
 __all__ = [
     "AllocFailedError",
     "ArchMismatchError",
+    "AttentionPlan",
     "CapturingError",
     "CudaError",
     "DeviceArray",
@@ -69,12 +71,15 @@ __all__ = [
     "SpMMPlan",
     "SrBcrs",
     "__version__",
+    "attention",
+    "attention_implementations",
     "build_info",
     "dequantize",
     "device_count",
     "device_info",
     "get_log_level",
     "pack_int4",
+    "patterns",
     "prune",
     "quantize",
     "sddmm",

@@ -10,6 +10,7 @@ DEVICES: dict[str, int]
 ACTIVATIONS: dict[str, int]
 GRANULARITIES: dict[str, int]
 VALUE_MODES: dict[str, int]
+ATTENTION_PATTERNS: dict[str, int]
 VALIDATIONS: dict[str, int]
 NORMS: dict[str, int]
 SCOPES: dict[str, int]
@@ -229,4 +230,16 @@ class SDDMMPlan(_Plan):
 class SparseSoftmaxPlan(_Plan):
     def execute(
         self, handle: Handle, alpha: float, scores: int, out: int, args: dict[str, int]
+    ) -> None: ...
+
+class AttentionPlan(_Plan):
+    def execute(
+        self,
+        handle: Handle,
+        scale: float | None,
+        q: tuple[int, int, int, int],
+        k: tuple[int, int, int, int],
+        v: tuple[int, int, int, int],
+        out: tuple[int, int, int, int],
+        args: dict[str, int],
     ) -> None: ...

@@ -42,6 +42,11 @@ void bind_enums(py::module_& module) {
                              {{"fixed", MAGICUBE_VALUES_FIXED},
                               {"updatable", MAGICUBE_VALUES_UPDATABLE},
                               {"per_call", MAGICUBE_VALUES_PER_CALL}});
+    add<magicubeAttentionPatterns_t>(module, "ATTENTION_PATTERNS",
+                                     {{"shared", MAGICUBE_PATTERNS_SHARED},
+                                      {"head", MAGICUBE_PATTERNS_HEAD},
+                                      {"batch", MAGICUBE_PATTERNS_BATCH},
+                                      {"batch_head", MAGICUBE_PATTERNS_BATCH_HEAD}});
     add<magicubeValidation_t>(
         module, "VALIDATIONS",
         {{"basic", MAGICUBE_VALIDATION_BASIC}, {"full", MAGICUBE_VALIDATION_FULL}});

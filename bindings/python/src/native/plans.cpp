@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// SpMM, SDDMM and sparse softmax: their problems, arrays and executions.
+// SpMM, SDDMM, sparse softmax and attention: their problems, arrays and executions.
+#include <tuple>
+
 #include "plan.hpp"
 
 namespace magicube_python {
@@ -84,6 +86,28 @@ struct SparseSoftmax {
     }
 };
 
+struct Attention {
+    MAGICUBE_OPERATION(Attention);
+    static Problem initial() { return MAGICUBE_ATTENTION_PROBLEM_INIT; }
+    static void set_sparse(Problem& target, magicubeConstSpMatDescr_t pattern) {
+        target.pattern = pattern;
+    }
+    static void read(Fields& fields, Problem& target) {
+        MAGICUBE_TAKE(patterns);
+        MAGICUBE_TAKE(in_type);
+        MAGICUBE_TAKE(out_type);
+        MAGICUBE_TAKE(batch_count);
+        MAGICUBE_TAKE(q_heads);
+        MAGICUBE_TAKE(kv_heads);
+        MAGICUBE_TAKE(head_dim);
+        MAGICUBE_TAKE(causal);
+        MAGICUBE_TAKE(causal_offset);
+        MAGICUBE_TAKE(causal_offsets);
+        MAGICUBE_TAKE(key_lengths);
+        MAGICUBE_TAKE(log_sum_exp);
+    }
+};
+
 void spmm(Plan<SpMM>& plan, Handle& handle, float alpha, const DnMat& B, float beta, const DnMat& C,
           const py::dict& entries, std::uintptr_t workspace) {
     magicubeSpMMArgs_t target = MAGICUBE_SPMM_ARGS_INIT;
@@ -125,6 +149,34 @@ void sparse_softmax(Plan<SparseSoftmax>& plan, Handle& handle, float alpha, std:
                  static_cast<const magicubeSparseSoftmaxArgs_t*>(&target));
 }
 
+// A tensor's address and its strides of batch, head and row.
+using Tensor = std::tuple<std::uintptr_t, int64_t, int64_t, int64_t>;
+
+void attention(Plan<Attention>& plan, Handle& handle, std::optional<float> scale, const Tensor& q,
+               const Tensor& k, const Tensor& v, const Tensor& out, const py::dict& entries) {
+    magicubeAttentionArgs_t target = MAGICUBE_ATTENTION_ARGS_INIT;
+    Fields fields(entries);
+    MAGICUBE_TAKE(causal_offsets);
+    MAGICUBE_TAKE(key_lengths);
+    MAGICUBE_TAKE(log_sum_exp);
+    fields.finish();
+    const auto strides = [](const Tensor& tensor) {
+        return magicubeAttentionStrides_t{std::get<1>(tensor), std::get<2>(tensor),
+                                          std::get<3>(tensor)};
+    };
+    const magicubeAttentionStrides_t all[] = {strides(q), strides(k), strides(v), strides(out)};
+    target.q_strides = &all[0];
+    target.k_strides = &all[1];
+    target.v_strides = &all[2];
+    target.out_strides = &all[3];
+    const auto input = [](const Tensor& tensor) {
+        return static_cast<const void*>(pointer(std::get<0>(tensor)));
+    };
+    plan.execute(handle, 0, &magicubeAttention,
+                 scale ? static_cast<const float*>(&*scale) : nullptr, input(q), input(k), input(v),
+                 pointer(std::get<0>(out)), static_cast<const magicubeAttentionArgs_t*>(&target));
+}
+
 }  // namespace
 
 void bind_plans(py::module_& module) {
@@ -136,6 +188,7 @@ void bind_plans(py::module_& module) {
         });
     bind_plan<SDDMM>(module, "SDDMMPlan").def("execute", &sddmm);
     bind_plan<SparseSoftmax>(module, "SparseSoftmaxPlan").def("execute", &sparse_softmax);
+    bind_plan<Attention>(module, "AttentionPlan").def("execute", &attention);
 }
 
 }  // namespace magicube_python

@@ -15,6 +15,7 @@ import numpy as np
 
 import magicube as mc
 from magicube import _oracle as oracle
+from magicube._dtypes import DTYPES
 from magicube.cli._problems import compare_softmax, native, on_device, unpacked, with_scale
 
 Array = np.ndarray[Any, Any]
@@ -332,6 +333,64 @@ def softmax_case(rng: Rng) -> Case:
     return Case(told, run)
 
 
+# ---- attention -----------------------------------------------------------------------------------
+
+
+def _attention_exact(q: Array, k: Array, v: Array, mask: Array) -> tuple[Array, Array]:
+    """softmax(q k^T / sqrt(width)) v over the mask in fp64, and how far fp32 may be off."""
+    width = q.shape[-1]
+    keys = np.swapaxes(k, -1, -2)
+    scores = np.where(mask, q @ keys * width**-0.5, -np.inf)
+    reach = np.where(mask, abs(q) @ abs(keys) * width**-0.5, 0).max(-1, initial=0, keepdims=True)
+    top = scores.max(-1, initial=-np.inf, keepdims=True)
+    weights = np.exp(scores - np.where(np.isfinite(top), top, 0))
+    total = weights.sum(-1, keepdims=True)
+    weights /= np.where(total > 0, total, 1)
+    slack = (2 * reach * (width + 4) + k.shape[-2] + 16) * 2.0**-22
+    return weights @ v, slack * (weights @ abs(v))
+
+
+def attention_case(rng: Rng) -> Case:
+    """Sparse attention with any pattern, heads, causal offset and key lengths."""
+    dtype, out = pick(rng, ("fp32", "fp16", "bf16")), pick(rng, ("fp32", "fp16", "bf16"))
+    rows, cols, width = size(rng, 100), size(rng, 100), int(rng.integers(1, 80))
+    batch, kv_heads = int(rng.integers(1, 4)), int(rng.integers(1, 3))
+    heads = kv_heads * int(rng.integers(1, 4))
+    sparse = random_sparse(rng, "fp32", rows, cols, batches=False)
+    tensors = [
+        rng.standard_normal((batch, count, length, width)).astype(DTYPES[dtype].storage)
+        for count, length in ((heads, rows), (kv_heads, cols), (kv_heads, cols))
+    ]
+    given: dict[str, Any] = {}
+    mask = np.broadcast_to(sparse.exists, (batch, 1, rows, cols))
+    if rng.random() < 0.5:
+        given = {"causal": True, "causal_offset": int(rng.integers(-rows, cols + 1))}
+        mask = mask & (np.arange(cols) <= np.arange(rows)[:, None] + given["causal_offset"])
+    if rng.random() < 0.5:
+        given["key_lengths"] = rng.integers(0, cols + 1, batch)
+        mask = mask & (np.arange(cols) < given["key_lengths"][:, None, None, None])
+    q, k, v = (x.astype(np.float64) for x in tensors)
+    k, v = (np.repeat(x, heads // kv_heads, axis=1) for x in (k, v))
+    exact, bound = _attention_exact(q, k, v, mask)
+    digits = {"fp32": 24, "fp16": 11, "bf16": 8}[out]
+    bound = bound + abs(exact) * 1.01 * 2.0**-digits + (2.0**-24 if out == "fp16" else 1e-37)
+
+    def run(implementation: str | None) -> str | None:
+        result = mc.attention(
+            *tensors, sparse.matrix, out_dtype=out, implementation=implementation, **given
+        )
+        error = abs(np.asarray(result, np.float64) - exact)
+        if (error <= bound).all():
+            return None
+        return f"the output differs by {error.max():.3g}, more than the bound allows"
+
+    told = {
+        "type": dtype, "out": out, "pattern": sparse.parameters, "width": width, "batch": batch,
+        "heads": [heads, kv_heads], "given": sorted(given),
+    }
+    return Case(told, run)
+
+
 # ---- conversion, pruning, quantisation -----------------------------------------------------------
 
 
@@ -422,6 +481,7 @@ OPERATIONS: dict[str, tuple[Callable[[Rng], Case], Listing | None]] = {
     "spmm": (spmm_case, mc.spmm_implementations),
     "sddmm": (sddmm_case, mc.sddmm_implementations),
     "sparse_softmax": (softmax_case, mc.sparse_softmax_implementations),
+    "attention": (attention_case, mc.attention_implementations),
     "convert": (convert_case, None),
     "prune": (prune_case, None),
     "quantize": (quantize_case, None),

@@ -42,6 +42,7 @@ def gather() -> dict[str, Any]:
         "spmm": mc.spmm_implementations,
         "sddmm": mc.sddmm_implementations,
         "sparse_softmax": mc.sparse_softmax_implementations,
+        "attention": mc.attention_implementations,
     }
     return {
         "version": mc.__version__,

@@ -1,0 +1,388 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attention over a sparse pattern: softmax(scale Q K^T) V over the keys that each query sees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from magicube import _native
+from magicube._arrays import (
+    AnyArray,
+    Library,
+    address,
+    as_float,
+    as_int,
+    check_aligned,
+    check_writable,
+    checked_dtype,
+    choose,
+    host_array,
+)
+from magicube._device import Handle, native_handle
+from magicube._dtypes import DType, resolve_dtype
+from magicube._plan import Plan, Problem, check_implementation, check_sparse, implementations
+from magicube.errors import InvalidValueError
+from magicube.sparse import SrBcrs
+
+
+@dataclass(frozen=True)
+class _Tensor:
+    """A (batch, heads, length, head_dim) array; strides count elements."""
+
+    array: AnyArray
+    """With all four axes, in host memory."""
+    dtype: DType
+    axes: int
+    """That the caller's array has: the ones in front may be left out."""
+    library: Library
+
+    @property
+    def native(self) -> tuple[int, int, int, int]:
+        """Address and strides."""
+        *sizes, width = self.array.shape
+        if self.array.size == 0:
+            return address(self.array), 0, 0, width
+        steps = zip(sizes, self.array.strides)
+        batch, head, row = (0 if n == 1 else step // self.array.itemsize for n, step in steps)
+        return address(self.array), batch, head, row if sizes[2] > 1 else width
+
+
+def _tensor(x: Any, argument: str, writable: bool = False) -> _Tensor:
+    array, library = host_array(x, argument)
+    axes = array.ndim
+    if axes not in (2, 3, 4):
+        raise InvalidValueError(
+            f"{argument} has shape {array.shape}; it must be (batch, heads, length, head_dim), "
+            "(heads, length, head_dim) or (length, head_dim)"
+        )
+    dtype = checked_dtype(array, None, argument)
+    check_writable(array, argument, writable)
+    check_aligned(array, argument)
+    array = array.reshape((1,) * (4 - axes) + array.shape) if axes < 4 else array
+    size = array.itemsize
+    several = [
+        stride for n, stride in zip(array.shape, array.strides) if n > 1 and array.size > 0
+    ]
+    dense = array.shape[3] <= 1 or array.size == 0 or array.strides[3] == size
+    if not dense or any(stride < 0 or stride % size for stride in several):
+        raise InvalidValueError(
+            f"{argument} has strides of {array.strides} bytes; its rows of head_dim elements must "
+            f"be contiguous, and no stride negative: pass {library.contiguous(argument)}"
+        )
+    return _Tensor(array, dtype, axes, library)
+
+
+def _check_shape(x: _Tensor, argument: str, shape: tuple[int, ...], dtype: DType) -> None:
+    if x.array.shape != shape or x.dtype != dtype:
+        raise InvalidValueError(
+            f"{argument} is of {x.dtype.name} and has shape {x.array.shape[4 - x.axes:]}; it must "
+            f"be of {dtype.name} and, axes of 1 in front aside, have shape {shape}"
+        )
+
+
+def _integers(x: Any, argument: str, count: int) -> AnyArray:
+    """One integer a matrix of the batch, as the int64 array of the ABI."""
+    array, _ = host_array(x, argument) if hasattr(x, "shape") else (np.asarray(x), None)
+    if array.size and array.dtype.kind not in "iu":
+        raise InvalidValueError(f"{argument} has items of {array.dtype}; they must be integers")
+    if array.shape != (count,):
+        raise InvalidValueError(
+            f"{argument} has shape {array.shape}; it must be ({count},), an integer a matrix of "
+            "the batch"
+        )
+    return np.ascontiguousarray(array, np.int64)
+
+
+def _sharing(pattern: SrBcrs, patterns: object, batch: int, heads: int) -> str:
+    """Which heads share a pattern; found out from their number where that tells it."""
+    if patterns is not None:
+        choose(patterns, _native.ATTENTION_PATTERNS, "patterns")
+        return str(patterns)
+    count = pattern.batch_count
+    if pattern.ndim == 2 or count == 1:
+        return "shared"
+    counts = {"head": heads, "batch": batch, "batch_head": batch * heads}
+    fitting = [name for name, number in counts.items() if number == count]
+    if heads == 1 or batch <= 1:
+        fitting = fitting[:1]  # the names mean the same
+    if len(fitting) == 1:
+        return fitting[0]
+    raise InvalidValueError(
+        f"pattern is a batch of {count} for a batch of {batch} with {heads} heads; "
+        + (
+            f"say with patterns which of {', '.join(fitting)} it is for"
+            if fitting
+            else f"it must have 1, {heads} (head), {batch} (batch) or {batch * heads} (batch_head)"
+        )
+    )
+
+
+class AttentionPlan(Plan):
+    """Attention at one pattern prepared for many calls; see :func:`attention`.
+
+    Parameters
+    ----------
+    pattern : SrBcrs
+        Lq x Lk, or a batch of different patterns. Copied: its arrays may then be freed.
+    head_dim : int
+    dtype
+        Of Q, K and V: fp32, fp16 or bf16.
+    out_dtype : optional
+        fp32, fp16 or bf16; by default as ``dtype``.
+    batch_count, q_heads : int
+    kv_heads : int, optional
+        A divisor of ``q_heads``; by default the same.
+    patterns : {"shared", "head", "batch", "batch_head"}, optional
+        Which heads share a pattern of the batch of patterns; needed where their number does not
+        tell.
+    causal : bool
+    causal_offset : int
+        Query i sees key j only if j <= i + causal_offset.
+    causal_offsets, key_lengths, log_sum_exp : bool
+        Whether every execution brings offsets, brings lengths, and returns the log-sum-exp.
+    implementation : str, optional
+        One of :func:`attention_implementations`.
+    handle : Handle, optional
+
+    Raises
+    ------
+    InvalidValueError
+        If a parameter breaks a rule.
+    NotSupportedError
+        If the types are not supported, or the named implementation declines.
+    """
+
+    __slots__ = ("_flags", "_q_shape", "_k_shape", "_source", "_target")
+    _type = _native.AttentionPlan
+
+    def __init__(
+        self,
+        pattern: SrBcrs,
+        *,
+        head_dim: int,
+        dtype: object = "fp16",
+        out_dtype: object = None,
+        batch_count: int = 1,
+        q_heads: int = 1,
+        kv_heads: int | None = None,
+        patterns: str | None = None,
+        causal: bool = False,
+        causal_offset: int = 0,
+        causal_offsets: bool = False,
+        key_lengths: bool = False,
+        log_sum_exp: bool = False,
+        implementation: str | None = None,
+        handle: Handle | None = None,
+    ) -> None:
+        pattern = check_sparse(pattern, "pattern")._pattern()
+        batch, heads = as_int(batch_count, "batch_count"), as_int(q_heads, "q_heads")
+        groups = heads if kv_heads is None else as_int(kv_heads, "kv_heads")
+        width = as_int(head_dim, "head_dim")
+        self._source = resolve_dtype(dtype, "dtype")
+        self._target = self._source if out_dtype is None else resolve_dtype(out_dtype, "out_dtype")
+        self._q_shape = (batch, heads, pattern.shape[-2], width)
+        self._k_shape = (batch, groups, pattern.shape[-1], width)
+        self._flags = {
+            "causal_offsets": bool(causal_offsets),
+            "key_lengths": bool(key_lengths),
+            "log_sum_exp": bool(log_sum_exp),
+        }
+        sharing = _sharing(pattern, patterns, batch, heads)
+        entries = {
+            "patterns": _native.ATTENTION_PATTERNS[sharing],
+            "in_type": self._source.code,
+            "out_type": self._target.code,
+            "batch_count": batch,
+            "q_heads": heads,
+            "kv_heads": groups,
+            "head_dim": width,
+            "causal": int(bool(causal)),
+            "causal_offset": as_int(causal_offset, "causal_offset"),
+            **{name: int(value) for name, value in self._flags.items()},
+        }
+        name = check_implementation(implementation)
+        self._create(Problem(pattern, pattern._descriptor(), entries, name), handle)
+
+    def __call__(
+        self,
+        q: Any,
+        k: Any,
+        v: Any,
+        out: Any = None,
+        scale: float | None = None,
+        *,
+        causal_offsets: Any = None,
+        key_lengths: Any = None,
+        handle: Handle | None = None,
+    ) -> Any:
+        """Execute the plan.
+
+        Parameters
+        ----------
+        q, k, v : array
+            As in :func:`attention`, of the plan's sizes.
+        out : array, optional
+            For the result, of q's shape; its rows are contiguous.
+        scale : float, optional
+        causal_offsets, key_lengths : array of integers
+            Those that the plan was made for, and no others.
+
+        Returns
+        -------
+        array, or (array, numpy.ndarray)
+            As :func:`attention` returns them; ``out`` if it is given.
+
+        Raises
+        ------
+        InvalidValueError
+            If an array does not have the plan's type or shape.
+        """
+        queries = _tensor(q, "q")
+        return self._run(
+            queries, _tensor(k, "k"), _tensor(v, "v"), out, scale, causal_offsets, key_lengths,
+            handle,
+        )
+
+    def _run(
+        self,
+        q: _Tensor,
+        k: _Tensor,
+        v: _Tensor,
+        out: Any,
+        scale: float | None,
+        causal_offsets: Any,
+        key_lengths: Any,
+        handle: Handle | None,
+    ) -> Any:
+        plan = self._open()
+        _check_shape(q, "q", self._q_shape, self._source)
+        _check_shape(k, "k", self._k_shape, self._source)
+        _check_shape(v, "v", self._k_shape, self._source)
+        given = {"causal_offsets": causal_offsets, "key_lengths": key_lengths}
+        arrays = {}
+        for name, x in given.items():
+            if (x is not None) != self._flags[name]:
+                made = "with" if self._flags[name] else "without"
+                raise InvalidValueError(
+                    f"{name} is {'None' if x is None else 'given'}, but the plan was made {made} it"
+                )
+            if x is not None:
+                arrays[name] = _integers(x, name, self._q_shape[0])
+        shape = self._q_shape[4 - q.axes :]
+        made_here = out is None
+        result = q.library.empty(shape, self._target)[0] if made_here else out
+        target = _tensor(result, "out", writable=True)
+        _check_shape(target, "out", self._q_shape, self._target)
+        args = {name: address(array) for name, array in arrays.items()}
+        statistics: AnyArray | None = None
+        if self._flags["log_sum_exp"]:
+            statistics = np.empty(shape[:-1], np.float32)
+            args["log_sum_exp"] = address(statistics)
+        factor = None if scale is None else as_float(scale, "scale")
+        plan.execute(
+            native_handle(handle), factor, q.native, k.native, v.native, target.native, args
+        )
+        if made_here:
+            result = q.library.give(result)
+        return result if statistics is None else (result, statistics)
+
+
+def attention(
+    q: Any,
+    k: Any,
+    v: Any,
+    pattern: SrBcrs,
+    *,
+    scale: float | None = None,
+    out_dtype: object = None,
+    patterns: str | None = None,
+    causal: bool = False,
+    causal_offset: int = 0,
+    causal_offsets: Any = None,
+    key_lengths: Any = None,
+    log_sum_exp: bool = False,
+    implementation: str | None = None,
+    handle: Handle | None = None,
+) -> Any:
+    """softmax(scale Q K^T) V, where each query sees the keys that its row of the pattern names.
+
+    Query i of matrix b sees key j if the pattern has element (i, j), if j <= i + causal_offset +
+    causal_offsets[b] where it is causal, and if j < key_lengths[b]: exactly, for every vector
+    length. A query that sees no key gets 0 and a log-sum-exp of -infinity. Sums and statistics are
+    fp32. It makes a plan for this one call; where the pattern is used again,
+    :class:`AttentionPlan` saves that.
+
+    Parameters
+    ----------
+    q : array
+        (batch, q_heads, Lq, head_dim), (q_heads, Lq, head_dim) or (Lq, head_dim), of fp32, fp16 or
+        bf16. Rows are contiguous; the other axes may lie in any order and with gaps, as transposed
+        views have them.
+    k, v : array
+        (batch, kv_heads, Lk, head_dim) and so on, of q's type; q_heads is a multiple of kv_heads.
+    pattern : SrBcrs
+        Lq x Lk, such as those of :mod:`magicube.patterns`; or a batch of them.
+    scale : float, optional
+        1 / sqrt(head_dim) by default.
+    out_dtype : optional
+        fp32, fp16 or bf16; by default q's type.
+    patterns : {"shared", "head", "batch", "batch_head"}, optional
+        Which heads share a pattern of a batch of patterns: there are 1, q_heads, batch or batch *
+        q_heads. Needed only where their number does not tell.
+    causal : bool
+    causal_offset : int
+    causal_offsets : array of integers, optional
+        Shape (batch,), with ``causal``.
+    key_lengths : array of integers, optional
+        Shape (batch,), each in [0, Lk].
+    log_sum_exp : bool
+        Whether to return it as well.
+    implementation : str, optional
+        One of :func:`attention_implementations`; by default the library chooses.
+    handle : Handle, optional
+
+    Returns
+    -------
+    array, or (array, numpy.ndarray)
+        Of q's shape and library; with ``log_sum_exp`` also the natural logarithm of each query's
+        sum of exponentials, fp32 of q's shape without its last axis.
+
+    Raises
+    ------
+    TypeError
+        If an operand is no array, or pattern is no SrBcrs.
+    InvalidValueError
+        If a shape or a value breaks a rule.
+    NotSupportedError
+        If the type is not supported.
+    """
+    queries, keys, values = _tensor(q, "q"), _tensor(k, "k"), _tensor(v, "v")
+    batch, heads, _, width = queries.array.shape
+    with AttentionPlan(
+        pattern,
+        head_dim=width,
+        dtype=queries.dtype.name,
+        out_dtype=out_dtype,
+        batch_count=batch,
+        q_heads=heads,
+        kv_heads=keys.array.shape[1],
+        patterns=patterns,
+        causal=causal,
+        causal_offset=causal_offset,
+        causal_offsets=causal_offsets is not None,
+        key_lengths=key_lengths is not None,
+        log_sum_exp=log_sum_exp,
+        implementation=implementation,
+        handle=handle,
+    ) as plan:
+        return plan._run(
+            queries, keys, values, None, scale, causal_offsets, key_lengths, handle
+        )
+
+
+def attention_implementations(device: str = "cpu") -> list[str]:
+    """Names of the implementations of attention on a device, the reference last."""
+    return implementations(_native.AttentionPlan, device)

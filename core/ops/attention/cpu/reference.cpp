@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sparse attention as its definition reads, for every problem: the oracle of the other
+// implementations.
+//
+// A task is one block row of one head: its V queries. Rows of K and V are read once a task, in the
+// order of the pattern's slots, and used for all queries that may see them. The workspace holds for
+// each worker, in floats and with rows padded to whole lanes: V queries, V sums of values, one row
+// of K or V, and V rows of scores, as long as a block row can be. Workers take tasks in turn, so
+// that a causal pattern's long and short rows are shared out. Order of operations: attention.h.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/common/thread_pool.hpp"
+#include "core/ops/attention/attention.hpp"
+#include "core/ops/reference.hpp"
+#include "core/ops/unpack.hpp"
+#include "core/types/runs.hpp"
+
+namespace magicube::attention {
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+constexpr float nan_value = std::numeric_limits<float>::quiet_NaN();
+
+int64_t pitch_of(const problem& p) {
+    return checked_mul(ceil_div(p.head_dim, unpack_lanes), unpack_lanes, "problem->head_dim");
+}
+
+// Slots of the longest block row that the pattern may have: columns of a block row differ.
+int64_t most_slots(const problem& p) {
+    return std::min(p.pattern.slots, p.pattern.cols);
+}
+
+// Floats of one worker, a multiple of what keeps the next one's aligned.
+int64_t floats_of_worker(const problem& p) {
+    const int64_t v = p.pattern.vector_length;
+    const int64_t rows = checked_mul(2 * v + 1, pitch_of(p), "workspace");
+    const int64_t floats =
+        checked_add(rows, checked_mul(v, most_slots(p), "workspace"), "workspace");
+    return checked_mul(ceil_div(floats, 64), 64, "workspace");
+}
+
+int64_t task_count(const problem& p) {
+    return p.batch_count * p.q_heads * p.pattern.block_rows();
+}
+
+int64_t worker_count(const problem& p) {
+    return std::clamp<int64_t>(hardware_threads(), 1, std::max<int64_t>(task_count(p), 1));
+}
+
+buffer_needs reference_needs(const context&, const problem& p) {
+    const int64_t bytes = checked_mul(floats_of_worker(p), sizeof(float), "workspace");
+    return {stored_matrix(p.pattern, false).bytes(),
+            checked_mul(bytes, worker_count(p), "workspace")};
+}
+
+// One execution.
+struct attention_job {
+    const problem& shape;
+    const sr_bcrs_view& pattern;
+    const arguments& args;
+    float scale;
+    int64_t pitch;
+};
+
+// What one worker computes in.
+struct scratch {
+    float* queries;  // V rows of `pitch`, padded with zeros
+    float* sums;     // the same
+    float* row;      // of K or V
+    float* scores;   // V rows, most_slots apart
+    int64_t score_pitch;
+};
+
+scratch scratch_of(const attention_job& job, int64_t worker) {
+    const int64_t rows = job.pattern.vector_length * job.pitch;
+    auto* first = static_cast<float*>(job.args.workspace) + worker * floats_of_worker(job.shape);
+    return {first, first + rows, first + 2 * rows, first + 2 * rows + job.pitch,
+            most_slots(job.shape)};
+}
+
+float dot(const float* a, const float* b, int64_t length) {
+    float lanes[unpack_lanes] = {};
+    for (int64_t d = 0; d < length; d += unpack_lanes)
+        for (int64_t lane = 0; lane < unpack_lanes; ++lane)
+            lanes[lane] += a[d + lane] * b[d + lane];
+    float sum = 0;
+    for (const float lane : lanes) sum += lane;
+    return sum;
+}
+
+// The queries of one task, and which keys each may see.
+class block_row {
+  public:
+    block_row(const attention_job& job, int64_t task) : job_(job) {
+        const int64_t block_rows = job.pattern.block_rows();
+        const int64_t block = task % block_rows;
+        head_ = task / block_rows % job.shape.q_heads;
+        batch_ = task / block_rows / job.shape.q_heads;
+        kv_head_ = head_ / (job.shape.q_heads / job.shape.kv_heads);
+        first_ = block * job.pattern.vector_length;
+        count_ = std::min<int64_t>(job.pattern.vector_length, job.pattern.rows - first_);
+        const int64_t index =
+            job.pattern.block_row_index(job.shape.pattern_of(batch_, head_), block);
+        begin_ = job.pattern.row_begin[index];
+        end_ = job.pattern.row_end[index];
+        if (job.shape.key_lengths) keys_ = job.args.key_lengths[batch_];
+        if (job.shape.causal) {
+            reach_ = saturating_sum(job.shape.causal_offset,
+                                    job.shape.causal_offsets ? job.args.causal_offsets[batch_] : 0);
+        }
+    }
+
+    void compute(const scratch& s) const {
+        load_queries(s);
+        each_key(job_.args.k, s, [&](int64_t slot, int64_t v) {
+            s.scores[v * s.score_pitch + slot - begin_] =
+                job_.scale * dot(s.queries + v * job_.pitch, s.row, job_.pitch);
+        });
+        float largest[max_rows];
+        float total[max_rows];
+        for (int64_t v = 0; v < count_; ++v) take_exponentials(s, v, largest[v], total[v]);
+        std::fill(s.sums, s.sums + count_ * job_.pitch, 0.0f);
+        each_key(job_.args.v, s, [&](int64_t slot, int64_t v) {
+            const float e = s.scores[v * s.score_pitch + slot - begin_];
+            float* sums = s.sums + v * job_.pitch;
+            for (int64_t d = 0; d < job_.pitch; ++d) sums[d] += e * s.row[d];
+        });
+        for (int64_t v = 0; v < count_; ++v) write_query(s, v, largest[v], total[v]);
+    }
+
+  private:
+    static constexpr int64_t max_rows = 64;  // the largest vector length
+    static constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
+
+    // Where the sum saturates, the exact one would also allow all keys or none.
+    static int64_t saturating_sum(int64_t a, int64_t b) {
+        int64_t sum = 0;
+        if (!__builtin_add_overflow(a, b, &sum)) return sum;
+        return a > 0 ? unlimited : std::numeric_limits<int64_t>::min();
+    }
+
+    bool allowed(int64_t slot, int64_t v) const {
+        const int64_t key = job_.pattern.col_indices[slot];
+        return key < keys_ && key - (first_ + v) <= reach_ && job_.pattern.exists(slot, v);
+    }
+
+    void load_row(const tensor& from, int64_t head, int64_t i, float* to) const {
+        load_run(job_.shape.in_type, from.values, from.row(batch_, head, i), job_.shape.head_dim,
+                 to);
+        std::fill(to + job_.shape.head_dim, to + job_.pitch, 0.0f);
+    }
+
+    void load_queries(const scratch& s) const {
+        for (int64_t v = 0; v < count_; ++v)
+            load_row(job_.args.q, head_, first_ + v, s.queries + v * job_.pitch);
+    }
+
+    // Calls visit(slot, v) for each allowed key, with the key's row of `from` in s.row.
+    template <class Visit>
+    void each_key(const tensor& from, const scratch& s, const Visit& visit) const {
+        for (int64_t slot = begin_; slot < end_; ++slot) {
+            bool loaded = false;
+            for (int64_t v = 0; v < count_; ++v) {
+                if (!allowed(slot, v)) continue;
+                if (!loaded) load_row(from, kv_head_, job_.pattern.col_indices[slot], s.row);
+                loaded = true;
+                visit(slot, v);
+            }
+        }
+    }
+
+    // Scores become exponentials. largest is NaN if one was NaN or +infinity.
+    void take_exponentials(const scratch& s, int64_t v, float& largest, float& total) const {
+        float* scores = s.scores + v * s.score_pitch;
+        bool invalid = false;
+        largest = -infinity;
+        total = 0;
+        for (int64_t slot = begin_; slot < end_; ++slot) {
+            if (!allowed(slot, v)) continue;
+            const float score = scores[slot - begin_];
+            invalid = invalid || !(score < infinity);
+            if (score > largest) largest = score;
+        }
+        if (invalid) largest = nan_value;
+        for (int64_t slot = begin_; slot < end_; ++slot) {
+            if (!allowed(slot, v)) continue;
+            float& score = scores[slot - begin_];
+            score = static_cast<float>(
+                std::exp(static_cast<double>(score) - static_cast<double>(largest)));
+            total += score;
+        }
+    }
+
+    void write_query(const scratch& s, int64_t v, float largest, float total) const {
+        const auto& p = job_.shape;
+        float* sums = s.sums + v * job_.pitch;
+        float statistic = largest;  // NaN and -infinity stay
+        if (largest == -infinity || std::isnan(largest)) {
+            std::fill(sums, sums + p.head_dim, std::isnan(largest) ? nan_value : 0.0f);
+        } else {
+            for (int64_t d = 0; d < p.head_dim; ++d) sums[d] /= total;
+            statistic = static_cast<float>(static_cast<double>(largest) +
+                                           std::log(static_cast<double>(total)));
+        }
+        const int64_t row = first_ + v;
+        store_run(p.out_type, job_.args.out.values, job_.args.out.row(batch_, head_, row),
+                  p.head_dim, sums);
+        if (p.log_sum_exp) {
+            job_.args.log_sum_exp[(batch_ * p.q_heads + head_) * job_.pattern.rows + row] =
+                statistic;
+        }
+    }
+
+    const attention_job& job_;
+    int64_t batch_;
+    int64_t head_;
+    int64_t kv_head_;
+    int64_t first_;  // query
+    int64_t count_;
+    int64_t begin_;  // slots
+    int64_t end_;
+    int64_t keys_ = unlimited;
+    int64_t reach_ = unlimited;  // a query sees keys up to its own place plus this
+};
+
+class reference_plan final : public stored_plan<operation> {
+  public:
+    using stored_plan::stored_plan;
+
+    void run(const context& ctx, const arguments& args) const override {
+        const auto& p = problem();
+        const auto& pattern = stored().view();
+        const float standard = static_cast<float>(1 / std::sqrt(static_cast<double>(p.head_dim)));
+        const attention_job job{p, pattern, args, read_scalar(args.scale, standard), pitch_of(p)};
+        const int64_t workers = worker_count(p);
+        const int64_t tasks = task_count(p);
+        ctx.parallel(workers, 1, [&](int64_t begin, int64_t end) {
+            for (int64_t worker = begin; worker < end; ++worker) {
+                const scratch s = scratch_of(job, worker);
+                for (int64_t task = worker; task < tasks; task += workers)
+                    block_row(job, task).compute(s);
+            }
+        });
+    }
+};
+
+double reference_cost(const context&, const problem& p) {
+    constexpr double products_per_us = 2000;
+    const auto matrices =
+        static_cast<double>(p.pattern.different_patterns ? p.pattern.batch_count : 1);
+    const double each = static_cast<double>(p.pattern.value_count()) / std::max(matrices, 1.0);
+    return each * static_cast<double>(p.batch_count * p.q_heads) *
+           static_cast<double>(2 * p.head_dim) / products_per_us;
+}
+
+}  // namespace
+
+extern const implementation<operation> cpu_reference;
+const implementation<operation> cpu_reference = reference_implementation<operation, reference_plan>(
+    "reference", device_kind::cpu, reference_cost, reference_needs);
+
+}  // namespace magicube::attention
