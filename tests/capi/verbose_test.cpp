@@ -51,6 +51,12 @@ TEST_CASE("make one plan of each operation" * doctest::skip()) {
     magicubeSparseSoftmaxPlan_t softmax_plan = nullptr;
     REQUIRE_OK(magicubeSparseSoftmax_createPlan(c.handle, &softmax, nullptr, 0, &softmax_plan));
     magicubeSparseSoftmax_destroyPlan(softmax_plan);
+
+    magicubeAttentionProblem_t attention = MAGICUBE_ATTENTION_PROBLEM_INIT;
+    attention.pattern = c.problem.A;
+    magicubeAttentionPlan_t attention_plan = nullptr;
+    REQUIRE_OK(magicubeAttention_createPlan(c.handle, &attention, nullptr, 0, &attention_plan));
+    magicubeAttention_destroyPlan(attention_plan);
 }
 
 TEST_CASE("MAGICUBE_VERBOSE=bench prints the command that reproduces a plan") {
@@ -64,12 +70,16 @@ TEST_CASE("MAGICUBE_VERBOSE=bench prints the command that reproduces a plan") {
         has(output, "magicube bench sddmm --m 20 --k 9 --n 30 --lhs int8 --rhs int8 --out fp32 "));
     CHECK(has(output, "magicube bench softmax --m 20 --n 30 --in fp32 --out fp32 "));
     CHECK_FALSE(has(output, "last resort"));
+    // Attention has no such command.
+    CHECK_FALSE(has(output, "bench attention"));
+    CHECK_FALSE(has(output, "bench  "));
 }
 
 TEST_CASE("MAGICUBE_VERBOSE=dispatch tells what each implementation said") {
     const auto output = printed_with("dispatch");
     CHECK(has(output, "SpMM: reference: accepted"));
     CHECK(has(output, "SpMM: chosen: reference"));
+    CHECK(has(output, "Attention: chosen: reference"));
     CHECK_FALSE(has(output, "bench spmm"));
 }
 

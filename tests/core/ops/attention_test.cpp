@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <string>
+
 #include "core/ops/attention_case.hpp"
 
 using namespace magicube;
@@ -163,4 +165,17 @@ TEST_CASE("issue_06_attention_empty_rows_and_matrices") {
         test.batch = 0;
         CHECK(run(test) == "");
     }
+}
+
+TEST_CASE("Attention: CUDA contexts are told that there is no implementation") {
+    context ctx;
+    ctx.device = device_kind::cuda;
+    std::string message;
+    try {
+        choose_for<attention::operation>(ctx, attention::problem());
+    } catch (const error& refused) {
+        CHECK(refused.code() == status::not_supported);
+        message = refused.what();
+    }
+    CHECK(message.find("Attention has no CUDA implementation in this version") == 0);
 }

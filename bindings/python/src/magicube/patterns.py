@@ -6,8 +6,8 @@ What it names is exact to the element: where the V queries of a block row do not
 element mask says which do. Lq queries and Lk keys stand in one sequence; ``offset`` is the place of
 query 0 among the keys, so that with Lk - Lq the last query stands at the last key.
 
-Time and memory follow Lq * Lk at worst, in bands of rows: no function but :func:`from_mask` holds a
-dense mask of the whole.
+The rules are asked for every pair of query and key, but band by band: memory follows the elements
+that exist, not Lq * Lk.
 """
 
 from __future__ import annotations

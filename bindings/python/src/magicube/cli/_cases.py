@@ -357,10 +357,10 @@ def attention_case(rng: Rng) -> Case:
     batch, kv_heads = int(rng.integers(1, 4)), int(rng.integers(1, 3))
     heads = kv_heads * int(rng.integers(1, 4))
     sparse = random_sparse(rng, "fp32", rows, cols, batches=False)
-    tensors = [
+    q, k, v = (
         rng.standard_normal((batch, count, length, width)).astype(DTYPES[dtype].storage)
         for count, length in ((heads, rows), (kv_heads, cols), (kv_heads, cols))
-    ]
+    )
     given: dict[str, Any] = {}
     mask = np.broadcast_to(sparse.exists, (batch, 1, rows, cols))
     if rng.random() < 0.5:
@@ -369,15 +369,14 @@ def attention_case(rng: Rng) -> Case:
     if rng.random() < 0.5:
         given["key_lengths"] = rng.integers(0, cols + 1, batch)
         mask = mask & (np.arange(cols) < given["key_lengths"][:, None, None, None])
-    q, k, v = (x.astype(np.float64) for x in tensors)
-    k, v = (np.repeat(x, heads // kv_heads, axis=1) for x in (k, v))
-    exact, bound = _attention_exact(q, k, v, mask)
+    keys, values = (np.repeat(x.astype(np.float64), heads // kv_heads, axis=1) for x in (k, v))
+    exact, bound = _attention_exact(q.astype(np.float64), keys, values, mask)
     digits = {"fp32": 24, "fp16": 11, "bf16": 8}[out]
     bound = bound + abs(exact) * 1.01 * 2.0**-digits + (2.0**-24 if out == "fp16" else 1e-37)
 
     def run(implementation: str | None) -> str | None:
         result = mc.attention(
-            *tensors, sparse.matrix, out_dtype=out, implementation=implementation, **given
+            q, k, v, sparse.matrix, out_dtype=out, implementation=implementation, **given
         )
         error = abs(np.asarray(result, np.float64) - exact)
         if (error <= bound).all():
@@ -481,8 +480,8 @@ OPERATIONS: dict[str, tuple[Callable[[Rng], Case], Listing | None]] = {
     "spmm": (spmm_case, mc.spmm_implementations),
     "sddmm": (sddmm_case, mc.sddmm_implementations),
     "sparse_softmax": (softmax_case, mc.sparse_softmax_implementations),
-    "attention": (attention_case, mc.attention_implementations),
     "convert": (convert_case, None),
     "prune": (prune_case, None),
     "quantize": (quantize_case, None),
+    "attention": (attention_case, mc.attention_implementations),
 }
