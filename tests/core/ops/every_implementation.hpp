@@ -15,6 +15,8 @@ namespace support {
 
 // Sums of floats on a GPU: Tensor Cores add in fp32 and cut off rather than round.
 constexpr int gpu_sum_error = -22;
+// Sums in fp32, each term rounded at most twice.
+constexpr int float_sum_error = -23;
 
 inline const float* put_floats(mirror& device, const std::vector<float>& array) {
     return device.put(array.data(), array.size() * sizeof(float));

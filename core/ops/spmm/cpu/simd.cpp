@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// SpMM with the processor's SIMD instructions (simd_kernels.hpp), chosen at run time.
+//
+// A is packed in the plan, or for values of each call in the workspace; B is packed a call into
+// tiles of 64 columns (simd_pack.hpp). A task is one block row and one tile: the rows of B that 64
+// groups of slots name are interleaved into a panel of 16 KiB, which the L1 cache holds, and
+// multiplied by all V rows; sums of the tile stay on the stack. Where a block row is too long for
+// 32 bits, the sums of each segment are folded into 64 bits; a 16-bit B makes two passes, one a
+// plane. Neighbouring tasks share a tile of B, which the L2 cache holds up to some 10,000 rows.
+#include <algorithm>
+
+#include "core/ops/reference.hpp"
+#include "core/ops/spmm/cpu/simd_pack.hpp"
+#include "core/ops/spmm/spmm.hpp"
+#include "core/ops/unpack.hpp"
+
+namespace magicube::spmm {
+namespace cpu {
+namespace {
+
+// Of B packed at once, unless one tile takes more.
+constexpr int64_t packed_b_limit = int64_t{32} << 20;
+
+int64_t tile_bytes(const problem& p, const packing& how) {
+    return checked_mul(p.pattern.cols, how.row_bytes() * how.planes, "a packed tile of B");
+}
+
+int64_t value_arrays(const sr_bcrs_view& a) {
+    const bool separate = a.batch_count > 1 && !a.different_patterns && a.values_stride != 0;
+    return separate ? a.batch_count : 1;
+}
+
+// Sections of a plan's buffer and of the workspace.
+struct sections {
+    int64_t array_units;  // of one packed array of A
+    int64_t starts;       // offsets into the plan's buffer, after the stored pattern
+    int64_t plan_a;
+    int64_t plan_bytes;
+    int64_t workspace_b;  // offset into the workspace, after A packed for the call
+    int64_t tiles_at_once;
+    int64_t workspace_bytes;
+
+    sections(const problem& p, const packing& how, int64_t stored_bytes)
+        : array_units(packed_a_units(p.pattern, how)) {
+        const auto& a = p.pattern;
+        const bool per_call = p.values == value_mode::per_call;
+        const int64_t a_bytes = checked_mul(checked_mul(array_units, 4, "problem's packed values"),
+                                            value_arrays(a), "problem's packed values");
+        buffer_layout plan;
+        plan.reserve(stored_bytes, 1, "problem's pattern");
+        starts = plan.reserve(a.block_rows() * (a.different_patterns ? a.batch_count : 1),
+                              sizeof(int64_t), "problem's block rows");
+        plan_a = plan.reserve(per_call ? 0 : a_bytes, 1, "problem's packed values");
+        plan_bytes = plan.bytes();
+
+        buffer_layout work;
+        work.reserve(per_call ? a_bytes : 0, 1, "problem's packed values");
+        const int64_t all_tiles =
+            checked_mul(ceil_div(p.n_max, tile_cols), std::max<int64_t>(p.batch_count, 1),
+                        "problem's tiles of columns");
+        const int64_t bytes = tile_bytes(p, how);
+        tiles_at_once =
+            std::min(all_tiles, std::max<int64_t>(packed_b_limit / std::max<int64_t>(bytes, 1), 1));
+        workspace_b = work.reserve(tiles_at_once, bytes, "B's packed tiles");
+        workspace_bytes = work.bytes();
+    }
+};
+
+// One execution.
+struct multiplication {
+    const problem& shape;
+    const arguments& args;
+    const packing& how;
+    const sr_bcrs_view& a;  // the pattern
+    const int64_t* starts;
+    const uint32_t* packed_a;
+    int64_t matrix_units;  // between packed arrays of the batch; 0: one serves all
+    bool long_sums;        // 32 bits hold a segment's sums, but not a row's
+    finish_function finish;
+    const char* packed_b = nullptr;
+    tile_range tiles{};
+    bool shared_b = false;
+
+    int64_t tasks() const {
+        return tiles.count * a.block_rows() * (shared_b ? shape.batch_count : 1);
+    }
+};
+
+// sums += factor * part
+void fold(const uint32_t* part, int64_t count, int64_t factor, int64_t* sums) {
+    for (int64_t i = 0; i < count; ++i) sums[i] += factor * static_cast<int32_t>(part[i]);
+}
+
+struct block_row {
+    const uint32_t* packed;
+    int64_t begin;
+    int64_t end;
+    int64_t rows;  // that exist, of V
+};
+
+// Sums of a block row with one plane of a tile of B. Those of a row that is too long are added to
+// `wide`, multiplied by factor.
+void multiply_plane(const multiplication& m, const block_row& of, const char* plane, int64_t factor,
+                    uint32_t* sums, int64_t* wide) {
+    alignas(64) uint32_t panel[segment_groups * tile_cols];
+    const int64_t pitch = m.a.vector_length;
+    const uint32_t* segment = of.packed;
+    for (int64_t slot = of.begin; slot < of.end; slot += m.how.segment_slots()) {
+        const int64_t slots = std::min(m.how.segment_slots(), of.end - slot);
+        const int64_t groups = ceil_div(slots, slots_per_group(m.how.kind));
+        const bool first = m.long_sums || slot == of.begin;
+        m.how.kernels->gather(plane, m.a.col_indices + slot, slots, panel);
+        m.how.kernels->multiply(panel, segment, groups, pitch, of.rows, first, sums);
+        if (m.long_sums) fold(sums, of.rows * tile_cols, factor, wide);
+        segment += (groups + 1) * pitch;
+    }
+}
+
+void multiply_task(const multiplication& m, int64_t task) {
+    // Block rows innermost: neighbouring tasks share a tile of B.
+    const int64_t block_rows = m.a.block_rows();
+    const int64_t row = task % block_rows;
+    const int64_t tile_task = task / block_rows;
+    const int64_t tile = m.tiles.first + tile_task % m.tiles.count;
+    const int64_t batch = m.shared_b ? tile_task / m.tiles.count : tile / m.tiles.tiles;
+    tile_output out;
+    out.finish = read_epilogue(m.shape, m.args, batch);
+    out.c = m.args.c;
+    out.batch = batch;
+    out.row = row * m.a.vector_length;
+    out.rows = std::min<int64_t>(m.a.vector_length, m.a.rows - out.row);
+    out.col = tile % m.tiles.tiles * tile_cols;
+    out.cols = std::min(tile_cols, m.args.c.cols - out.col);
+
+    const int64_t matrix = m.a.matrix_for(batch);
+    const int64_t index = m.a.block_row_index(matrix, row);
+    const block_row of{m.packed_a + matrix * m.matrix_units + m.starts[index], m.a.row_begin[index],
+                       m.a.row_end[index], out.rows};
+    const int64_t plane_bytes = m.a.cols * m.how.row_bytes();
+    const char* b = m.packed_b + tile_task % m.tiles.count * plane_bytes * m.how.planes;
+    const int64_t count = out.rows * tile_cols;
+    alignas(64) uint32_t sums[longest_vector * tile_cols];
+    if (!m.long_sums) {
+        if (of.begin == of.end) std::fill_n(sums, count, 0U);
+        multiply_plane(m, of, b, 1, sums, nullptr);
+        m.finish(out, sums);
+        return;
+    }
+    alignas(64) int64_t wide[longest_vector * tile_cols];
+    std::fill_n(wide, count, 0);
+    for (int64_t plane = 0; plane < m.how.planes; ++plane) {
+        const int64_t factor = plane + 1 < m.how.planes ? 256 : 1;
+        multiply_plane(m, of, b + plane * plane_bytes, factor, sums, wide);
+    }
+    m.finish(out, wide);
+}
+
+class simd_plan final : public stored_plan<operation> {
+  public:
+    simd_plan(const context& ctx, const spmm::problem& p, plan_resources resources)
+        : stored_plan(ctx, p, std::move(resources)),
+          kernels_(kernels_of(usable_level())),
+          how_(packing_for(kernels_, p.pattern.type, p.b_type)),
+          sections_(p, how_, stored().bytes()) {
+        find_starts();
+        const bool is_float = how_.kind == lane_kind::floats;
+        long_sums_ =
+            how_.planes > 1 ||
+            (!is_float && sum_for(p.pair(), stored().longest_block_row()) != sum_type::int32);
+        finish_ = kernels_.select_finish(p.c_type, is_float     ? tile_sum::fp32
+                                                   : long_sums_ ? tile_sum::int64
+                                                                : tile_sum::int32);
+        if (p.values != value_mode::per_call) pack(ctx, p.pattern, plan_a());
+    }
+
+    void pack_values(const context& ctx, const void* values) override {
+        pack(ctx, stored().view_with(values), plan_a());
+    }
+
+    sr_bcrs_view matrix_with(const void* values) const override {
+        return stored().view_with(values);
+    }
+
+    void run(const context& ctx, const arguments& args) const override {
+        const auto& p = problem();
+        auto* work = static_cast<char*>(args.workspace);
+        const uint32_t* packed_a = plan_a();
+        if (p.values == value_mode::per_call) {
+            auto* target = reinterpret_cast<uint32_t*>(work);
+            pack(ctx, stored().view_with(args.a_values), target);
+            packed_a = target;
+        }
+        const int64_t matrix_units = value_arrays(p.pattern) > 1 ? sections_.array_units : 0;
+        multiplication m{p,        args,         how_,       stored().view(), starts(),
+                         packed_a, matrix_units, long_sums_, finish_};
+        m.shared_b = args.b.batch_stride == 0 || p.batch_count == 1;
+        m.packed_b = work ? work + sections_.workspace_b : nullptr;
+        m.tiles.tiles = ceil_div(args.b.cols, tile_cols);
+        const int64_t all = m.tiles.tiles * (m.shared_b ? 1 : p.batch_count);
+        const int64_t products = p.pattern.value_count() / p.pattern.block_rows() * tile_cols / 16;
+        for (; m.tiles.first < all; m.tiles.first += m.tiles.count) {
+            m.tiles.count = std::min(sections_.tiles_at_once, all - m.tiles.first);
+            pack_b(ctx, args.b, how_, m.tiles, work + sections_.workspace_b);
+            ctx.parallel(m.tasks(), grain_for(products), [&m](int64_t begin, int64_t end) {
+                for (int64_t task = begin; task < end; ++task) multiply_task(m, task);
+            });
+        }
+    }
+
+  private:
+    int64_t* starts() const {
+        return reinterpret_cast<int64_t*>(resources().buffer.data() + sections_.starts);
+    }
+    uint32_t* plan_a() const {
+        return reinterpret_cast<uint32_t*>(resources().buffer.data() + sections_.plan_a);
+    }
+
+    void find_starts() {
+        const auto& a = stored().view();
+        const int64_t rows = a.block_rows() * (a.different_patterns ? a.batch_count : 1);
+        int64_t next = 0;
+        for (int64_t i = 0; i < rows; ++i) {
+            starts()[i] = next;
+            next += packed_block_row_units(a.vector_length, a.row_end[i] - a.row_begin[i], how_);
+        }
+        require_value(next <= sections_.array_units,
+                      "problem->A's block rows overlap: their slots need ", next,
+                      " packed units; at most ", sections_.array_units, " fit");
+    }
+
+    void pack(const context& ctx, const sr_bcrs_view& a, uint32_t* target) const {
+        pack_a(ctx, a, how_, starts(), value_arrays(a), sections_.array_units, target);
+    }
+
+    const simd_kernels& kernels_;
+    packing how_;
+    sections sections_;
+    bool long_sums_ = false;
+    finish_function finish_ = nullptr;
+};
+
+std::string decline(const context&, const problem& p) {
+    if (is_integer(p.pattern.type) || p.pattern.type == dtype::fp32) return {};
+    return text("its types are integers and fp32, and problem->A is ", name_of(p.pattern.type));
+}
+
+buffer_needs needs(const context&, const problem& p) {
+    const stored_matrix pattern(p.pattern, false);
+    const auto how = packing_for(kernels_of(usable_level()), p.pattern.type, p.b_type);
+    const sections parts(p, how, pattern.bytes());
+    return {parts.plan_bytes, parts.workspace_bytes};
+}
+
+// Products of a vector of sums and panels of rows, at rates measured on one core.
+double cost(const context& ctx, const problem& p) {
+    const auto level = usable_level();
+    const auto how = packing_for(kernels_of(level), p.pattern.type, p.b_type);
+    const double width = level == simd_level::portable ? 1 : level == simd_level::avx2 ? 4 : 8;
+    const int threads =
+        ctx.threads > 0 ? std::min(ctx.threads, hardware_threads()) : hardware_threads();
+    const double columns =
+        static_cast<double>(round_up(p.n_max, tile_cols)) * static_cast<double>(p.batch_count);
+    const double groups = static_cast<double>(p.pattern.slots) /
+                          static_cast<double>(slots_per_group(how.kind)) *
+                          static_cast<double>(how.planes);
+    constexpr double groups_per_us = 1500;  // rows of a vector and gathered rows of B alike
+    const double rows = static_cast<double>(p.pattern.vector_length) + 2;
+    return 5 + groups * rows * columns / (groups_per_us * width * threads);
+}
+
+std::unique_ptr<plan> make(const context& ctx, const problem& p, plan_resources resources) {
+    return std::make_unique<simd_plan>(ctx, p, std::move(resources));
+}
+
+}  // namespace
+}  // namespace cpu
+
+extern const implementation<operation> cpu_simd;
+const implementation<operation> cpu_simd = {"simd",    device_kind::cpu, false,    cpu::decline,
+                                            cpu::cost, cpu::needs,       cpu::make};
+
+}  // namespace magicube::spmm

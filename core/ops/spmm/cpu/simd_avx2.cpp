@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// cpu_simd with AVX2 and FMA. Bytes are computed as words: vpmaddubsw would saturate.
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#include <type_traits>
+
+#include "core/ops/spmm/cpu/simd_kernels.hpp"
+
+namespace magicube::spmm::cpu {
+namespace {
+
+#define MAGICUBE_SIMD __attribute__((target("avx2,fma")))
+
+MAGICUBE_SIMD inline __m256i load_vector(const void* from) {
+    return _mm256_loadu_si256(static_cast<const __m256i*>(from));
+}
+
+MAGICUBE_SIMD inline void store_vector(void* to, __m256i v) {
+    _mm256_storeu_si256(static_cast<__m256i*>(to), v);
+}
+
+struct word_lanes {
+    using sum = __m256i;
+    using operand = __m256i;
+    static constexpr int width = 8;
+    static constexpr int vectors = 2;
+
+    MAGICUBE_SIMD static sum load_sum(const uint32_t* from) { return load_vector(from); }
+    MAGICUBE_SIMD static void store_sum(uint32_t* to, sum v) { store_vector(to, v); }
+    MAGICUBE_SIMD static sum add(sum a, sum b) { return _mm256_add_epi32(a, b); }
+    MAGICUBE_SIMD static operand load(const uint32_t* from) { return load_vector(from); }
+    MAGICUBE_SIMD static operand spread(uint32_t bits) {
+        return _mm256_set1_epi32(static_cast<int>(bits));
+    }
+    MAGICUBE_SIMD static sum start(uint32_t bits) { return spread(bits); }
+    MAGICUBE_SIMD static sum accumulate(sum total, operand a, operand b) {
+        return _mm256_add_epi32(total, _mm256_madd_epi16(a, b));
+    }
+};
+
+struct float_lanes {
+    using sum = __m256;
+    using operand = __m256;
+    static constexpr int width = 8;
+    static constexpr int vectors = 2;
+
+    MAGICUBE_SIMD static sum load_sum(const uint32_t* from) {
+        return _mm256_castsi256_ps(load_vector(from));
+    }
+    MAGICUBE_SIMD static void store_sum(uint32_t* to, sum v) {
+        store_vector(to, _mm256_castps_si256(v));
+    }
+    MAGICUBE_SIMD static sum add(sum a, sum b) { return _mm256_add_ps(a, b); }
+    MAGICUBE_SIMD static operand load(const uint32_t* from) { return load_sum(from); }
+    MAGICUBE_SIMD static operand spread(uint32_t bits) {
+        return _mm256_castsi256_ps(_mm256_set1_epi32(static_cast<int>(bits)));
+    }
+    MAGICUBE_SIMD static sum start(uint32_t bits) { return spread(bits); }
+    MAGICUBE_SIMD static sum accumulate(sum total, operand a, operand b) {
+        return _mm256_fmadd_ps(a, b, total);
+    }
+};
+
+MAGICUBE_SIMD void gather_words(const char* b, const int32_t* cols, int64_t slots,
+                                uint32_t* panel) {
+    constexpr int64_t row_bytes = tile_cols * 2;
+    for (int64_t slot = 0; slot < slots; slot += 2, panel += tile_cols) {
+        const char* even = b + cols[slot] * row_bytes;
+        const char* odd = slot + 1 < slots ? b + cols[slot + 1] * row_bytes : even;
+        for (int64_t x = 0; x < 4; ++x) {
+            const __m256i e = load_vector(even + x * 32), o = load_vector(odd + x * 32);
+            store_vector(panel + x * 16, _mm256_unpacklo_epi16(e, o));
+            store_vector(panel + x * 16 + 8, _mm256_unpackhi_epi16(e, o));
+        }
+    }
+}
+
+MAGICUBE_SIMD void gather_floats(const char* b, const int32_t* cols, int64_t slots,
+                                 uint32_t* panel) {
+    for (int64_t slot = 0; slot < slots; ++slot, panel += tile_cols) {
+        const char* row = b + cols[slot] * tile_cols * 4;
+        for (int64_t x = 0; x < 8; ++x) store_vector(panel + x * 8, load_vector(row + x * 32));
+    }
+}
+
+#include "core/ops/spmm/cpu/simd_kernels.inc"
+
+// Unpacking takes halves of each 16-byte lane: neighbours of the result lie two pieces apart.
+constexpr product_kernels words = {{0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15},
+                                   gather_words,
+                                   multiply_rows<word_lanes>};
+constexpr product_kernels floats = {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
+                                    gather_floats,
+                                    multiply_rows<float_lanes>};
+
+}  // namespace
+
+const simd_kernels avx2_kernels = {"AVX2", nullptr, nullptr, &words, &floats, select_finish};
+
+}  // namespace magicube::spmm::cpu
+#endif

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inner loops of cpu_simd, one set for each level of instructions that a processor may have.
+// All of them work on groups of four bytes a column: four 8-bit, two 16-bit or one 32-bit element,
+// of as many slots of A or rows of B.
+#pragma once
+
+#include <cstdint>
+
+#include "core/ops/epilogue.hpp"
+#include "core/types/view.hpp"
+
+namespace magicube::spmm::cpu {
+
+enum class simd_level { portable, avx2, avx512_vnni };
+
+constexpr int64_t tile_cols = 64;
+constexpr int64_t piece_cols = 4;  // packed rows of B are permuted in pieces of this many columns
+constexpr int64_t tile_pieces = tile_cols / piece_cols;
+constexpr int64_t segment_groups = 64;  // groups whose rows of B lie side by side in the L1 cache
+constexpr int64_t longest_vector = 64;
+
+// How operands are laid out for a product, and how their sums start.
+enum class lane_kind {
+    signed_bytes,    // A in [-128, 127] times B + 128; sums start at -128 * the sum of A's row
+    unsigned_bytes,  // A in [0, 255] times B
+    words,           // 16-bit integers
+    floats
+};
+
+constexpr int64_t slots_per_group(lane_kind kind) {
+    return kind == lane_kind::words ? 2 : kind == lane_kind::floats ? 1 : 4;
+}
+
+constexpr int64_t lane_bytes(lane_kind kind) {
+    return 4 / slots_per_group(kind);
+}
+
+struct product_kernels {
+    // Which piece of a tile's columns lies at each place of a packed row of B.
+    uint8_t piece_order[tile_pieces];
+    // Interleaves `slots` packed rows of B, those named by cols, into groups: panel[group][column].
+    void (*gather)(const char* b, const int32_t* cols, int64_t slots, uint32_t* panel);
+    // sums[row][column] (+)= a segment of A, which is an initial sum a row and then
+    // [group][row], times a panel. `pitch` is the number of rows in the segment. `first` starts
+    // sums anew.
+    void (*multiply)(const uint32_t* panel, const uint32_t* segment, int64_t groups, int64_t pitch,
+                     int64_t rows, bool first, uint32_t* sums);
+};
+
+// A tile of C, and what follows its sums.
+struct tile_output {
+    epilogue finish;
+    dense_view c;
+    int64_t batch;
+    int64_t row;
+    int64_t rows;
+    int64_t col;
+    int64_t cols;
+};
+
+enum class tile_sum { int32, int64, fp32 };
+
+// Writes a tile of C; sums are rows of tile_cols.
+using finish_function = void (*)(const tile_output&, const void* sums);
+
+struct simd_kernels {
+    const char* name;
+    const product_kernels* signed_bytes;  // null: bytes are computed as words
+    const product_kernels* unsigned_bytes;
+    const product_kernels* words;
+    const product_kernels* floats;
+    finish_function (*select_finish)(dtype c_type, tile_sum sum);
+};
+
+extern const simd_kernels portable_kernels;
+#if defined(__x86_64__)
+extern const simd_kernels avx2_kernels;
+extern const simd_kernels avx512_vnni_kernels;
+#endif
+
+// The highest level that this processor has, and not above the limit.
+simd_level usable_level();
+
+// For tests: levels above it are not used by plans and sizes made from now on.
+void limit_level(simd_level highest);
+
+const simd_kernels& kernels_of(simd_level level);
+
+}  // namespace magicube::spmm::cpu

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/spmm/cpu/simd_pack.hpp"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "core/ops/unpack.hpp"
+
+namespace magicube::spmm::cpu {
+namespace {
+
+// The bits of an element of A in its group.
+template <dtype A>
+uint32_t lane_bits(typename element<A>::value value, lane_kind kind) {
+    if constexpr (is_floating(A)) {
+        return bits_of(value);
+    } else {
+        return static_cast<uint32_t>(value) & (kind == lane_kind::words ? 0xffffU : 0xffU);
+    }
+}
+
+template <dtype A>
+void pack_segment(const sr_bcrs_view& a, int64_t matrix, int64_t begin, int64_t end, lane_kind kind,
+                  uint32_t* target) {
+    const int64_t group_slots = slots_per_group(kind);
+    const int64_t v_count = a.vector_length;
+    uint32_t row_sums[longest_vector] = {};
+    uint32_t* group = target + v_count;
+    for (int64_t slot = begin; slot < end; slot += group_slots, group += v_count) {
+        std::fill_n(group, v_count, 0U);
+        const int64_t count = std::min(group_slots, end - slot);
+        for (int64_t s = 0; s < count; ++s) {
+            const int64_t first = a.value_index(matrix, slot + s, 0);
+            const auto shift = static_cast<unsigned>(s * 8 * lane_bytes(kind));
+            for (int64_t v = 0; v < v_count; ++v) {
+                if (!a.exists(slot + s, v)) continue;
+                const auto value = element<A>::load(a.values, first + v * a.stride);
+                group[v] |= lane_bits<A>(value, kind) << shift;
+                if constexpr (is_integer(A)) row_sums[v] += static_cast<uint32_t>(value);
+            }
+        }
+    }
+    const uint32_t bias = kind == lane_kind::signed_bytes ? 128 : 0;
+    for (int64_t v = 0; v < v_count; ++v) target[v] = 0U - bias * row_sums[v];
+}
+
+template <dtype A>
+void pack_block_row(const sr_bcrs_view& a, int64_t matrix, int64_t index, const packing& how,
+                    uint32_t* target) {
+    const int64_t end = a.row_end[index];
+    for (int64_t slot = a.row_begin[index]; slot < end; slot += how.segment_slots()) {
+        const int64_t last = std::min(slot + how.segment_slots(), end);
+        pack_segment<A>(a, matrix, slot, last, how.kind, target);
+        target += packed_block_row_units(a.vector_length, last - slot, how);
+    }
+}
+
+enum class encoding { biased, low_byte, word, high_plane, low_plane, number };
+
+// An element of B as it is packed.
+template <encoding E, class Value>
+auto encode(Value x) {
+    if constexpr (E == encoding::number) {
+        return static_cast<float>(x);
+    } else if constexpr (E == encoding::biased) {
+        return static_cast<uint8_t>(x + 128);
+    } else if constexpr (E == encoding::low_byte) {
+        return static_cast<uint8_t>(x & 0xff);
+    } else if constexpr (E == encoding::high_plane) {
+        return static_cast<int16_t>((x + 128) >> 8);
+    } else if constexpr (E == encoding::low_plane) {
+        return static_cast<int16_t>(((x + 128) & 0xff) - 128);
+    } else {
+        return static_cast<int16_t>(x);
+    }
+}
+
+// Rows [first, last) of a tile of one plane.
+struct tile_rows {
+    const dense_view& b;
+    const uint8_t* piece_order;
+    int64_t matrix;
+    int64_t col;
+    int64_t first;
+    int64_t last;
+};
+
+template <dtype B, encoding E>
+void pack_rows(const tile_rows& rows, char* plane) {
+    using packed = decltype(encode<E>(typename element<B>::value{}));
+    auto* target = reinterpret_cast<packed*>(plane);
+    const auto& b = rows.b;
+    const bool row_major = b.storage == order::row;
+    for (int64_t piece = 0; piece < tile_pieces; ++piece) {
+        const int64_t col = rows.col + rows.piece_order[piece] * piece_cols;
+        packed* at = target + piece * piece_cols;
+        const int64_t count = std::clamp<int64_t>(b.cols - col, 0, piece_cols);
+        for (int64_t r = rows.first; count < piece_cols && r < rows.last; ++r)
+            std::fill(at + r * tile_cols + count, at + r * tile_cols + piece_cols, encode<E>(0));
+        if (row_major && count == piece_cols) {
+            const int64_t start = b.index(rows.matrix, 0, col);
+            for (int64_t r = rows.first; r < rows.last; ++r)
+                for (int64_t j = 0; j < piece_cols; ++j)
+                    at[r * tile_cols + j] =
+                        encode<E>(element<B>::load(b.values, start + r * b.ld + j));
+            continue;
+        }
+        for (int64_t j = 0; j < count; ++j) {
+            const int64_t start = b.index(rows.matrix, 0, col + j);
+            const int64_t step = row_major ? b.ld : 1;
+            for (int64_t r = rows.first; r < rows.last; ++r)
+                at[r * tile_cols + j] = encode<E>(element<B>::load(b.values, start + r * step));
+        }
+    }
+}
+
+template <dtype B>
+void pack_planes(const tile_rows& rows, const packing& how, char* tile) {
+    if constexpr (is_floating(B)) {
+        pack_rows<B, encoding::number>(rows, tile);
+    } else if constexpr (B == dtype::int16) {
+        pack_rows<B, encoding::high_plane>(rows, tile);
+        pack_rows<B, encoding::low_plane>(rows, tile + rows.b.rows * how.row_bytes());
+    } else if (how.kind == lane_kind::words) {
+        pack_rows<B, encoding::word>(rows, tile);
+    } else if (how.kind == lane_kind::signed_bytes) {
+        pack_rows<B, encoding::biased>(rows, tile);
+    } else {
+        pack_rows<B, encoding::low_byte>(rows, tile);
+    }
+}
+
+template <class Visitor>
+void visit_b(dtype type, const Visitor& visitor) {
+    switch (type) {
+        case dtype::int4:
+            return visitor(type_constant<dtype::int4>{});
+        case dtype::int8:
+            return visitor(type_constant<dtype::int8>{});
+        case dtype::int16:
+            return visitor(type_constant<dtype::int16>{});
+        case dtype::fp32:
+            return visitor(type_constant<dtype::fp32>{});
+        default:
+            fail(status::internal_error, "cpu_simd: no B is ", name_of(type));
+    }
+}
+
+}  // namespace
+
+packing packing_for(const simd_kernels& kernels, dtype lhs, dtype rhs) {
+    if (lhs == dtype::fp32) return {lane_kind::floats, 1, kernels.floats};
+    const bool bytes = lhs == dtype::uint8 || lhs == dtype::int8 || lhs == dtype::int4;
+    if (bytes && lhs == dtype::uint8 && kernels.unsigned_bytes)
+        return {lane_kind::unsigned_bytes, 1, kernels.unsigned_bytes};
+    if (bytes && lhs != dtype::uint8 && kernels.signed_bytes)
+        return {lane_kind::signed_bytes, 1, kernels.signed_bytes};
+    return {lane_kind::words, rhs == dtype::int16 ? 2 : 1, kernels.words};
+}
+
+int64_t packed_block_row_units(int64_t vector_length, int64_t slots, const packing& how) {
+    return (ceil_div(slots, slots_per_group(how.kind)) + ceil_div(slots, how.segment_slots())) *
+           vector_length;
+}
+
+int64_t packed_a_units(const sr_bcrs_view& a, const packing& how) {
+    // Each block row begins at most one group and one segment that it does not fill.
+    const int64_t block_rows = checked_mul(a.block_rows(), a.different_patterns ? a.batch_count : 1,
+                                           "problem's block rows");
+    const int64_t full = a.slots / slots_per_group(how.kind) + a.slots / how.segment_slots();
+    return checked_mul(checked_add(full, checked_mul(2, block_rows, "problem's block rows"),
+                                   "problem's packed slots"),
+                       a.vector_length, "problem's packed values");
+}
+
+void pack_a(const context& ctx, const sr_bcrs_view& a, const packing& how, const int64_t* starts,
+            int64_t arrays, int64_t array_units, uint32_t* target) {
+    const int64_t rows = a.block_rows() * (a.different_patterns ? a.batch_count : 1);
+    const int64_t row_values = a.value_count() / std::max<int64_t>(rows, 1);
+    visit(a.type, [&](auto type) {
+        constexpr dtype A = decltype(type)::value;
+        const auto body = [&](int64_t begin, int64_t end) {
+            for (int64_t task = begin; task < end; ++task) {
+                const int64_t array = task / rows, index = task % rows;
+                pack_block_row<A>(a, array, index, how,
+                                  target + array * array_units + starts[index]);
+            }
+        };
+        if constexpr (A != dtype::int32) ctx.parallel(arrays * rows, grain_for(row_values), body);
+    });
+}
+
+void pack_b(const context& ctx, const dense_view& b, const packing& how, const tile_range& range,
+            char* target) {
+    constexpr int64_t rows_per_task = 64;  // a column-major B is read in runs
+    const int64_t parts = ceil_div(b.rows, rows_per_task);
+    const int64_t tile_bytes = b.rows * how.row_bytes() * how.planes;
+    visit_b(b.type, [&](auto type) {
+        ctx.parallel(range.count * parts, 4, [&](int64_t begin, int64_t end) {
+            for (int64_t task = begin; task < end; ++task) {
+                const int64_t tile = range.first + task / parts;
+                const int64_t first = task % parts * rows_per_task;
+                const tile_rows rows{b,
+                                     how.kernels->piece_order,
+                                     tile / range.tiles,
+                                     tile % range.tiles * tile_cols,
+                                     first,
+                                     std::min(first + rows_per_task, b.rows)};
+                pack_planes<decltype(type)::value>(rows, how, target + task / parts * tile_bytes);
+            }
+        });
+    });
+}
+
+}  // namespace magicube::spmm::cpu

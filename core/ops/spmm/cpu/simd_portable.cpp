@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// cpu_simd with what every processor has: vectors of 16 bytes that the compiler maps to what there
+// is, and words for all integers.
+#include <type_traits>
+
+#include "core/ops/spmm/cpu/simd_kernels.hpp"
+
+namespace magicube::spmm::cpu {
+namespace {
+
+#define MAGICUBE_SIMD
+
+template <class T>
+struct vector_type {
+    typedef T type __attribute__((vector_size(16)));
+};
+template <class T>
+using vector_of = typename vector_type<T>::type;
+
+template <class T>
+vector_of<T> load_vector(const uint32_t* from) {
+    vector_of<T> v;
+    std::memcpy(&v, from, sizeof(v));
+    return v;
+}
+
+template <class T>
+struct vector_lanes {
+    using sum = vector_of<T>;
+    static constexpr int width = 4;
+    static constexpr int vectors = 2;
+
+    static sum load_sum(const uint32_t* from) { return load_vector<T>(from); }
+    static void store_sum(uint32_t* to, sum v) { std::memcpy(to, &v, sizeof(v)); }
+    static sum add(sum a, sum b) { return a + b; }
+    static sum start(uint32_t bits) {
+        T value;
+        std::memcpy(&value, &bits, sizeof(value));
+        return sum{value, value, value, value};
+    }
+};
+
+// Products of 16-bit integers fit 31 bits; sums are unsigned, so that they may wrap on the way.
+struct word_lanes : vector_lanes<uint32_t> {
+    using operand = vector_of<int32_t>;
+    struct pair {
+        operand even, odd;
+    };
+
+    static operand load(const uint32_t* from) { return load_vector<int32_t>(from); }
+    static pair spread(uint32_t bits) {
+        const int32_t even = static_cast<int16_t>(bits & 0xffff);
+        const int32_t odd = static_cast<int16_t>(bits >> 16);
+        return {operand{even, even, even, even}, operand{odd, odd, odd, odd}};
+    }
+    static sum accumulate(sum total, pair a, operand b) {
+        const operand even = reinterpret_cast<operand>(reinterpret_cast<sum>(b) << 16) >> 16;
+        return total + reinterpret_cast<sum>(a.even) * reinterpret_cast<sum>(even) +
+               reinterpret_cast<sum>(a.odd) * reinterpret_cast<sum>(b >> 16);
+    }
+};
+
+struct float_lanes : vector_lanes<float> {
+    using operand = sum;
+    static operand load(const uint32_t* from) { return load_vector<float>(from); }
+    static operand spread(uint32_t bits) { return start(bits); }
+    static sum accumulate(sum total, operand a, operand b) { return total + a * b; }
+};
+
+void gather_words(const char* b, const int32_t* cols, int64_t slots, uint32_t* panel) {
+    const auto* rows = reinterpret_cast<const uint16_t*>(b);
+    for (int64_t slot = 0; slot < slots; slot += 2, panel += tile_cols) {
+        const uint16_t* even = rows + cols[slot] * tile_cols;
+        const uint16_t* odd = slot + 1 < slots ? rows + cols[slot + 1] * tile_cols : even;
+        for (int64_t j = 0; j < tile_cols; ++j)
+            panel[j] = even[j] | static_cast<uint32_t>(odd[j]) << 16;
+    }
+}
+
+void gather_floats(const char* b, const int32_t* cols, int64_t slots, uint32_t* panel) {
+    for (int64_t slot = 0; slot < slots; ++slot)
+        std::memcpy(panel + slot * tile_cols, b + cols[slot] * tile_cols * 4, tile_cols * 4);
+}
+
+#include "core/ops/spmm/cpu/simd_kernels.inc"
+
+constexpr product_kernels words = {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
+                                   gather_words,
+                                   multiply_rows<word_lanes>};
+constexpr product_kernels floats = {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
+                                    gather_floats,
+                                    multiply_rows<float_lanes>};
+
+}  // namespace
+
+const simd_kernels portable_kernels = {"portable", nullptr, nullptr,
+                                       &words,     &floats, select_finish};
+
+}  // namespace magicube::spmm::cpu

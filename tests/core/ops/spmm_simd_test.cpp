@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// cpu_simd at every level of instructions that this processor has.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "core/ops/spmm/cpu/simd_kernels.hpp"
+#include "core/ops/spmm_case.hpp"
+#include "core/types/pairs.hpp"
+
+using namespace magicube;
+using spmm::cpu::simd_level;
+using support::kind;
+using support::run;
+using support::spmm_case;
+
+namespace {
+
+constexpr simd_level levels[] = {simd_level::portable, simd_level::avx2, simd_level::avx512_vnni};
+
+// Limits the level while it lives.
+struct level_limit {
+    explicit level_limit(simd_level level) { spmm::cpu::limit_level(level); }
+    ~level_limit() { spmm::cpu::limit_level(simd_level::avx512_vnni); }
+};
+
+template <class Test>
+void each_level(const Test& test) {
+    for (const auto level : levels) {
+        const level_limit limit(level);
+        if (spmm::cpu::usable_level() != level) continue;
+        CAPTURE(std::string(spmm::cpu::kernels_of(level).name));
+        test(static_cast<uint64_t>(level));
+    }
+}
+
+spmm_case case_of(precision_pair pair) {
+    spmm_case test;
+    test.a = static_cast<kind>(pair.lhs);
+    test.b = static_cast<kind>(pair.rhs);
+    test.c = is_integer(pair.lhs) ? kind::int32 : kind::fp32;
+    return test;
+}
+
+bool takes(precision_pair pair) {
+    return is_integer(pair.lhs) || pair.lhs == dtype::fp32;
+}
+
+}  // namespace
+
+TEST_CASE("SpMM simd: every pair and vector length at every level, with every tail") {
+    each_level([](uint64_t level) {
+        uint64_t seed = 20'000 + 1000 * level;
+        for (const auto pair : spmm_pairs) {
+            if (!takes(pair)) continue;
+            for (const int64_t v : {1, 2, 4, 8, 16, 32, 64}) {
+                auto test = case_of(pair);
+                test.v = v;
+                test.s = pair.lhs == dtype::int4 || seed % 3 ? 8 : 1;
+                test.m = 3 * v + v / 2 + v % 2;
+                test.k = 90 + static_cast<int64_t>(seed % 7);
+                test.n = 60 + static_cast<int64_t>(seed % 75);
+                test.b_col = seed % 2 == 0;
+                test.c_col = seed % 5 == 0;
+                test.mask = seed % 4 == 0;
+                test.seed = ++seed;
+                CHECK(run(test) == "");
+            }
+        }
+    });
+}
+
+TEST_CASE(
+    "SpMM simd: rows of several segments at every level, exact where 32 bits do not suffice") {
+    each_level([](uint64_t level) {
+        uint64_t seed = 30'000 + 1000 * level;
+        for (const auto pair : spmm_pairs) {
+            if (!takes(pair)) continue;
+            for (const bool extreme : {false, true}) {
+                if (extreme && !is_integer(pair.lhs)) continue;
+                auto test = case_of(pair);
+                test.extreme = extreme;
+                test.m = 11;
+                test.k = 1500;
+                test.n = 7;
+                test.long_block_row = 0;
+                test.c = is_integer(pair.lhs) && seed % 2 ? kind::int32 : kind::fp32;
+                test.seed = ++seed;
+                CHECK(run(test) == "");
+            }
+        }
+    });
+}
+
+TEST_CASE("SpMM simd: epilogues, batches and value modes at every level") {
+    each_level([](uint64_t level) {
+        uint64_t seed = 40'000 + 1000 * level;
+        for (const auto pair : spmm_pairs) {
+            if (!takes(pair)) continue;
+            for (const auto mode :
+                 {value_mode::fixed, value_mode::updatable, value_mode::per_call}) {
+                auto test = case_of(pair);
+                constexpr kind outputs[] = {kind::fp32, kind::fp16, kind::bf16, kind::int8};
+                test.c = outputs[seed % 4];
+                test.c_scale = test.c == kind::int8;
+                test.values = mode;
+                test.alpha = is_integer(pair.lhs) ? -0.001953f : 0.37f;
+                test.beta = seed % 2 ? 0.75f : 0.0f;
+                test.a_scale = granularity::row;
+                test.b_scale = granularity::col;
+                test.bias = true;
+                test.scales_per_matrix = true;
+                test.function = static_cast<activation>(seed % 3);
+                test.batch = 3;
+                test.a_batch = seed % 3 ? 3 : 1;
+                if (seed % 3 == 2) test.batching = support::batch_kind::different_patterns;
+                test.b_shared = seed % 5 == 0;
+                test.n = 70;
+                test.seed = ++seed;
+                CHECK(run(test) == "");
+            }
+        }
+    });
+}
+
+TEST_CASE("SpMM simd: a B that is packed in several parts") {
+    auto test = case_of({dtype::fp32, dtype::fp32});
+    test.m = 9;
+    test.k = 70'000;  // a tile takes more than half of what is packed at once
+    test.n = 150;
+    test.density = 0.0005;
+    CHECK(run(test) == "");
+    test.batch = 2;
+    CHECK(run(test) == "");
+    test.b_shared = true;
+    CHECK(run(test) == "");
+}
+
+TEST_CASE("SpMM: cpu_simd declines 16-bit and 8-bit floats with a reason, and is preferred") {
+    const context ctx;
+    for (const auto* row : spmm::operation::implementations()) {
+        if (row->name != std::string("simd")) continue;
+        spmm::problem p;
+        p.pattern.type = dtype::fp16;
+        CHECK(row->decline(ctx, p) == "its types are integers and fp32, and problem->A is fp16");
+        p.pattern.type = dtype::int8;
+        p.pattern.vector_length = 8;
+        p.pattern.rows = p.pattern.cols = 256;
+        p.pattern.slots = 800;
+        p.n_max = 256;
+        const auto choice = choose<spmm::operation>(ctx, p, spmm::operation::implementations());
+        CHECK(choice.chosen == row);
+    }
+}
