@@ -42,17 +42,12 @@ spmm_case case_of(precision_pair pair) {
     return test;
 }
 
-bool takes(precision_pair pair) {
-    return is_integer(pair.lhs) || pair.lhs == dtype::fp32;
-}
-
 }  // namespace
 
 TEST_CASE("SpMM simd: every pair and vector length at every level, with every tail") {
     each_level([](uint64_t level) {
         uint64_t seed = 20'000 + 1000 * level;
         for (const auto pair : spmm_pairs) {
-            if (!takes(pair)) continue;
             for (const int64_t v : {1, 2, 4, 8, 16, 32, 64}) {
                 auto test = case_of(pair);
                 test.v = v;
@@ -75,7 +70,6 @@ TEST_CASE(
     each_level([](uint64_t level) {
         uint64_t seed = 30'000 + 1000 * level;
         for (const auto pair : spmm_pairs) {
-            if (!takes(pair)) continue;
             for (const bool extreme : {false, true}) {
                 if (extreme && !is_integer(pair.lhs)) continue;
                 auto test = case_of(pair);
@@ -96,7 +90,6 @@ TEST_CASE("SpMM simd: epilogues, batches and value modes at every level") {
     each_level([](uint64_t level) {
         uint64_t seed = 40'000 + 1000 * level;
         for (const auto pair : spmm_pairs) {
-            if (!takes(pair)) continue;
             for (const auto mode :
                  {value_mode::fixed, value_mode::updatable, value_mode::per_call}) {
                 auto test = case_of(pair);
@@ -136,19 +129,16 @@ TEST_CASE("SpMM simd: a B that is packed in several parts") {
     CHECK(run(test) == "");
 }
 
-TEST_CASE("SpMM: cpu_simd declines 16-bit and 8-bit floats with a reason, and is preferred") {
+TEST_CASE("SpMM: on the CPU simd is chosen, and the reference where it is asked for") {
     const context ctx;
-    for (const auto* row : spmm::operation::implementations()) {
-        if (row->name != std::string("simd")) continue;
-        spmm::problem p;
-        p.pattern.type = dtype::fp16;
-        CHECK(row->decline(ctx, p) == "its types are integers and fp32, and problem->A is fp16");
-        p.pattern.type = dtype::int8;
-        p.pattern.vector_length = 8;
-        p.pattern.rows = p.pattern.cols = 256;
-        p.pattern.slots = 800;
-        p.n_max = 256;
-        const auto choice = choose<spmm::operation>(ctx, p, spmm::operation::implementations());
-        CHECK(choice.chosen == row);
-    }
+    spmm::problem p;
+    p.pattern.type = dtype::int8;
+    p.pattern.vector_length = 8;
+    p.pattern.rows = p.pattern.cols = 256;
+    p.pattern.slots = 800;
+    p.n_max = 256;
+    const auto list = spmm::operation::implementations();
+    CHECK(choose<spmm::operation>(ctx, p, list).chosen->name == std::string("simd"));
+    p.implementation = "reference";
+    CHECK(choose<spmm::operation>(ctx, p, list).chosen->reference);
 }

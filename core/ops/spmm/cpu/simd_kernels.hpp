@@ -24,7 +24,7 @@ enum class lane_kind {
     signed_bytes,    // A in [-128, 127] times B + 128; sums start at -128 * the sum of A's row
     unsigned_bytes,  // A in [0, 255] times B
     words,           // 16-bit integers
-    floats
+    floats           // all floating types are packed as fp32
 };
 
 constexpr int64_t slots_per_group(lane_kind kind) {

@@ -85,6 +85,17 @@ struct tile_rows {
     int64_t last;
 };
 
+// Of a row-major B. A piece of int4 starts on a byte.
+template <dtype B, encoding E, class Packed>
+void pack_whole_pieces(const tile_rows& rows, int64_t col, Packed* target) {
+    const auto* values = static_cast<const char*>(rows.b.values);
+    for (int64_t r = rows.first; r < rows.last; ++r) {
+        const void* piece = values + storage_bytes(B, rows.b.index(rows.matrix, r, col));
+        for (int64_t j = 0; j < piece_cols; ++j)
+            target[r * tile_cols + j] = encode<E>(element<B>::load(piece, j));
+    }
+}
+
 template <dtype B, encoding E>
 void pack_rows(const tile_rows& rows, char* plane) {
     using packed = decltype(encode<E>(typename element<B>::value{}));
@@ -98,11 +109,7 @@ void pack_rows(const tile_rows& rows, char* plane) {
         for (int64_t r = rows.first; count < piece_cols && r < rows.last; ++r)
             std::fill(at + r * tile_cols + count, at + r * tile_cols + piece_cols, encode<E>(0));
         if (row_major && count == piece_cols) {
-            const int64_t start = b.index(rows.matrix, 0, col);
-            for (int64_t r = rows.first; r < rows.last; ++r)
-                for (int64_t j = 0; j < piece_cols; ++j)
-                    at[r * tile_cols + j] =
-                        encode<E>(element<B>::load(b.values, start + r * b.ld + j));
+            pack_whole_pieces<B, E>(rows, col, at);
             continue;
         }
         for (int64_t j = 0; j < count; ++j) {
@@ -141,6 +148,12 @@ void visit_b(dtype type, const Visitor& visitor) {
             return visitor(type_constant<dtype::int16>{});
         case dtype::fp32:
             return visitor(type_constant<dtype::fp32>{});
+        case dtype::fp16:
+            return visitor(type_constant<dtype::fp16>{});
+        case dtype::bf16:
+            return visitor(type_constant<dtype::bf16>{});
+        case dtype::e4m3:
+            return visitor(type_constant<dtype::e4m3>{});
         default:
             fail(status::internal_error, "cpu_simd: no B is ", name_of(type));
     }
@@ -149,7 +162,7 @@ void visit_b(dtype type, const Visitor& visitor) {
 }  // namespace
 
 packing packing_for(const simd_kernels& kernels, dtype lhs, dtype rhs) {
-    if (lhs == dtype::fp32) return {lane_kind::floats, 1, kernels.floats};
+    if (is_floating(lhs)) return {lane_kind::floats, 1, kernels.floats};
     const bool bytes = lhs == dtype::uint8 || lhs == dtype::int8 || lhs == dtype::int4;
     if (bytes && lhs == dtype::uint8 && kernels.unsigned_bytes)
         return {lane_kind::unsigned_bytes, 1, kernels.unsigned_bytes};
