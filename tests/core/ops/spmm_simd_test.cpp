@@ -142,3 +142,19 @@ TEST_CASE("SpMM: on the CPU simd is chosen, and the reference where it is asked 
     p.implementation = "reference";
     CHECK(choose<spmm::operation>(ctx, p, list).chosen->reference);
 }
+
+TEST_CASE("SpMM: simd leaves the longest B to the reference, which packs fewer columns at once") {
+    const context ctx;
+    spmm::problem p;
+    p.pattern.type = p.b_type = dtype::fp32;
+    p.pattern.vector_length = 8;
+    p.pattern.rows = 8;
+    p.pattern.cols = (int64_t{64} << 20) / (64 * 4);
+    const auto list = spmm::operation::implementations();
+    CHECK(choose<spmm::operation>(ctx, p, list).chosen->name == std::string("simd"));
+    ++p.pattern.cols;
+    const auto choice = choose<spmm::operation>(ctx, p, list);
+    CHECK(choice.chosen->reference);
+    CHECK(choice.reasons.find("64 packed columns of B take 67109120 bytes, more than 67108864") !=
+          std::string::npos);
+}

@@ -20,6 +20,7 @@ namespace {
 
 // Of B packed at once, unless one tile takes more.
 constexpr int64_t packed_b_limit = int64_t{32} << 20;
+constexpr int64_t largest_tile = int64_t{64} << 20;
 
 int64_t tile_bytes(const problem& p, const packing& how) {
     return checked_mul(p.pattern.cols, how.row_bytes() * how.planes, "a packed tile of B");
@@ -239,8 +240,11 @@ class simd_plan final : public stored_plan<operation> {
     finish_function finish_ = nullptr;
 };
 
-std::string decline(const context&, const problem&) {
-    return {};
+std::string decline(const context&, const problem& p) {
+    const auto how = packing_for(kernels_of(usable_level()), p.pattern.type, p.b_type);
+    const int64_t bytes = tile_bytes(p, how);
+    if (bytes <= largest_tile) return {};
+    return text("64 packed columns of B take ", bytes, " bytes, more than ", largest_tile);
 }
 
 buffer_needs needs(const context&, const problem& p) {
