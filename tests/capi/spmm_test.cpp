@@ -244,8 +244,8 @@ TEST_CASE("SpMM: buffers of the caller, what bufferSize and planInfo tell") {
     REQUIRE_OK(magicubeSpMM_createPlan(p.handle, &problem, memory.data(), memory.size(), &plan));
     magicubePlanInfo_t info = MAGICUBE_PLAN_INFO_INIT;
     REQUIRE_OK(magicubeSpMM_planInfo(plan, &info));
-    CHECK(std::string(info.implementation) == "reference");
-    CHECK(std::string(info.reasons).find("chosen: reference") != std::string::npos);
+    CHECK(std::string(info.implementation) == "simd");
+    CHECK(std::string(info.reasons).find("chosen: simd") != std::string::npos);
     CHECK(info.plan_bytes == sizes.plan_bytes);
     CHECK(info.workspace_bytes == sizes.workspace_bytes);
     CHECK(info.owns_buffer == 0);
