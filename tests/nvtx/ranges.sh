@@ -19,7 +19,7 @@ expect() {
     fi
 }
 for name in magicubeDenseToSrBcrs_fill magicubeSpMM_createPlan \
-    magicubeSDDMM_createPlan magicubeSparseSoftmax_createPlan "magicube:SpMM reference" \
+    magicubeSDDMM_createPlan magicubeSparseSoftmax_createPlan "magicube:SpMM simd" \
     "magicube:SDDMM reference" "magicube:SparseSoftmax reference"; do
     expect "$name"
 done
