@@ -182,8 +182,8 @@ class stepper {
 // Writes records.
 class encoder {
   public:
-    encoder(const bundler& bundles, const slab_shape& shape, const slab_geometry& geometry)
-        : a_(bundles.matrix()), shape_(shape), geometry_(geometry), bundles_(bundles) {}
+    encoder(const bundler& bundles, const slab_shape& shape)
+        : a_(bundles.matrix()), shape_(shape), bundles_(bundles) {}
 
     void append(std::vector<uint8_t>& out, const bundle& of, const step& s, int64_t begin) const {
         const size_t start = out.size();
@@ -247,15 +247,15 @@ class encoder {
 
     const sr_bcrs_view& a_;
     const slab_shape& shape_;
-    const slab_geometry& geometry_;
     const bundler& bundles_;
 };
 
 // Appends the parts of one group; returns the bytes of the largest.
 int64_t pack_group(const bundler& bundles_of, const bundle* bundles, const slab_shape& shape,
                    const slab_geometry& geometry, packed_slabs& packed) {
-    const encoder encode(bundles_of, shape, geometry);
+    const encoder encode(bundles_of, shape);
     std::vector<stepper> steppers;
+    steppers.reserve(static_cast<size_t>(consumer_warps * shape.bundles));
     for (int i = 0; i < consumer_warps * shape.bundles; ++i)
         steppers.emplace_back(bundles[i], geometry);
     auto& out = packed.records;
