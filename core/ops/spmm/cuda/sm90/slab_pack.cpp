@@ -255,8 +255,9 @@ int64_t pack_group(const bundler& bundles_of, const bundle* bundles, const slab_
                    const slab_geometry& geometry, packed_slabs& packed) {
     const encoder encode(bundles_of, shape);
     std::vector<stepper> steppers;
-    steppers.reserve(static_cast<size_t>(consumer_warps * shape.bundles));
-    for (int i = 0; i < consumer_warps * shape.bundles; ++i)
+    const int count = consumer_warps * shape.bundles;
+    steppers.reserve(static_cast<size_t>(count));
+    for (int i = 0; i < count; ++i)
         steppers.emplace_back(bundles[i], geometry);
     auto& out = packed.records;
     size_t largest = 0;
