@@ -57,8 +57,8 @@ device_info describe_device(device_kind device, int ordinal) {
 
 gpu_speed speed_of_gpu(int ordinal) {
     static const auto& speeds = *new std::vector<gpu_speed>([] {
-        std::vector<gpu_speed> found;
-        for (int i = 0; i < cuda::device_count(); ++i) found.push_back(cuda::speed(i));
+        std::vector<gpu_speed> found(static_cast<size_t>(cuda::device_count()));
+        for (size_t i = 0; i < found.size(); ++i) found[i] = cuda::speed(static_cast<int>(i));
         return found;
     }());
     require_ordinal(device_kind::cuda, ordinal);

@@ -257,8 +257,7 @@ int64_t pack_group(const bundler& bundles_of, const bundle* bundles, const slab_
     std::vector<stepper> steppers;
     const int count = consumer_warps * shape.bundles;
     steppers.reserve(static_cast<size_t>(count));
-    for (int i = 0; i < count; ++i)
-        steppers.emplace_back(bundles[i], geometry);
+    for (int i = 0; i < count; ++i) steppers.emplace_back(bundles[i], geometry);
     auto& out = packed.records;
     size_t largest = 0;
     for (int64_t slab = 0; slab < geometry.slabs; ++slab) {
