@@ -17,6 +17,7 @@
 #pragma once
 
 #include "core/device/cuda/ptx.cuh"
+#include "core/ops/spmm/cuda/columns.cuh"
 
 namespace magicube::spmm::sm80 {
 
@@ -50,6 +51,21 @@ struct byte_planes {
     }
 };
 
+// What operands of 8 and 16 bits share: steps of 32 slots, of which a lane multiplies eight, and
+// squares of one part. Columns says where the MMA leaves them.
+template <class Columns>
+struct wide_operands : Columns {
+    static constexpr int slots = 32, value_slots = 8;
+    static constexpr int chunk_columns = 16, parts = 1;
+
+    static __device__ __forceinline__ int swizzle(int slot) {
+        return (slot & 1) | (slot >> 3 & 3) << 1;
+    }
+    static __device__ __forceinline__ int first_column(int lane, int) {
+        return Columns::first_column(lane);
+    }
+};
+
 // ---- B of 8 bits -------------------------------------------------------------------------------
 
 enum class byte_values { s8, u8, s16, e4m3 };
@@ -57,18 +73,11 @@ enum class byte_values { s8, u8, s16, e4m3 };
 // Lane (g, t) = (lane / 4, lane % 4) multiplies slots 8t to 8t + 7; matrix m of an ldmatrix holds
 // slots 8t + 2m and 8t + 2m + 1. Columns 2g, 2g + 1 of a chunk are rows g, g + 8 of the MMA.
 template <byte_values Values>
-struct byte_operands {
+struct byte_operands : wide_operands<cuda::paired_columns> {
     static constexpr bool floating = Values == byte_values::e4m3;
     using accumulator = std::conditional_t<floating, float, int32_t>;
     static constexpr int planes = Values == byte_values::s16 ? 2 : 1;
-    static constexpr int slots = 32, value_bits = Values == byte_values::s16 ? 16 : 8;
-    static constexpr int chunks = 8, chunk_columns = 16, parts = 1;
-    static constexpr int value_slots = 8;  // that a lane multiplies
-
-    static __device__ __forceinline__ int swizzle(int slot) {
-        return (slot & 1) | (slot >> 3 & 3) << 1;
-    }
-    static __device__ __forceinline__ int first_column(int lane, int) { return lane / 4 * 2; }
+    static constexpr int value_bits = Values == byte_values::s16 ? 16 : 8, chunks = 8;
 
     static __device__ __forceinline__ void multiply(accumulator (&d)[planes][4],
                                                     const uint32_t (&a)[4], uint4 v) {
@@ -128,47 +137,17 @@ struct byte_operands {
         if constexpr (planes == 2) return Sum{acc[0][c][q]} * 256 + acc[1][c][q];
         return acc[0][c][q];
     }
-    template <class Sum>
-    static __device__ __forceinline__ void arrange(const Sum (&q)[4], Sum (&sums)[2][2]) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) sums[i & 1][i >> 1] = q[i];
-    }
 };
 
 // ---- B of 16 bits ------------------------------------------------------------------------------
 
-// Columns g and g + 8 of a chunk are in lane (g, t); lanes of even and odd g exchange one, so that
-// each has two neighbours.
-struct exchanged_columns {
-    static __device__ __forceinline__ int first_column(int lane, int) {
-        const int g = lane / 4;
-        return g % 2 == 0 ? g : g + 7;
-    }
-    template <class Sum>
-    static __device__ __forceinline__ void arrange(const Sum (&q)[4], Sum (&sums)[2][2]) {
-        const bool odd = threadIdx.x & 4;
-#pragma unroll
-        for (int a = 0; a < 2; ++a) {
-            const Sum received = __shfl_xor_sync(~0u, odd ? q[a] : q[a + 2], 4);
-            sums[a][0] = odd ? received : q[a];
-            sums[a][1] = odd ? q[a + 2] : received;
-        }
-    }
-};
-
 // A step is two MMAs deep; the second multiplies slots 8t + 4 to 8t + 7.
 template <bool Bf16>
-struct half_operands : exchanged_columns {
+struct half_operands : wide_operands<cuda::exchanged_columns> {
     static constexpr bool floating = true;
     using accumulator = float;
     static constexpr int planes = 1;
-    static constexpr int slots = 32, value_bits = 16;
-    static constexpr int chunks = 4, chunk_columns = 16, parts = 1;
-    static constexpr int value_slots = 8;
-
-    static __device__ __forceinline__ int swizzle(int slot) {
-        return (slot & 1) | (slot >> 3 & 3) << 1;
-    }
+    static constexpr int value_bits = 16, chunks = 4;
 
     template <int Sets>
     static __device__ __forceinline__ void step(
@@ -208,17 +187,11 @@ struct half_operands : exchanged_columns {
 };
 
 // Four MMAs of bytes: high x high, both cross products into one sum, low x low.
-struct s16s16_operands : exchanged_columns {
+struct s16s16_operands : wide_operands<cuda::exchanged_columns> {
     static constexpr bool floating = false;
     using accumulator = int32_t;
     static constexpr int planes = 3;
-    static constexpr int slots = 32, value_bits = 16;
-    static constexpr int chunks = 4, chunk_columns = 16, parts = 1;
-    static constexpr int value_slots = 8;
-
-    static __device__ __forceinline__ int swizzle(int slot) {
-        return (slot & 1) | (slot >> 3 & 3) << 1;
-    }
+    static constexpr int value_bits = 16, chunks = 4;
 
     template <int Sets>
     static __device__ __forceinline__ void step(
@@ -260,7 +233,7 @@ struct s16s16_operands : exchanged_columns {
 // An element of 16 bits is four columns. Lane (g, t) multiplies slots 8t to 8t + 7 and 32 + 8t to
 // 32 + 8t + 7 in the order in which nibbles of two registers interleave: matrices 0 and 1 hold even
 // slots, 2 and 3 odd ones. Columns 4g, 4g + 1 are the rows of one MMA, 4g + 2, 4g + 3 of another.
-struct s4_operands {
+struct s4_operands : cuda::paired_columns {
     static constexpr bool floating = false;
     using accumulator = int32_t;
     static constexpr int planes = 2;  // here the parts
@@ -319,11 +292,6 @@ struct s4_operands {
     static __device__ __forceinline__ Sum sum(const int32_t (&acc)[planes][chunks][4], int part,
                                               int c, int q) {
         return acc[part][c][q];
-    }
-    template <class Sum>
-    static __device__ __forceinline__ void arrange(const Sum (&q)[4], Sum (&sums)[2][2]) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) sums[i & 1][i >> 1] = q[i];
     }
 };
 

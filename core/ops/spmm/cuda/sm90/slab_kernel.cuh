@@ -161,7 +161,7 @@ __device__ __forceinline__ void store_bundle(
                     for (int q = 0; q < 4; ++q)
                         sums[q & 1][q >> 1] = int64_t{acc[0][c][q]} * 256 + acc[1][c][q];
                 } else {
-                    Operands::neighbours(acc[set][c], sums);
+                    Operands::arrange(acc[set][c], sums);
                 }
             });
     }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "core/device/cuda/ptx.cuh"
+#include "core/ops/spmm/cuda/columns.cuh"
 #include "core/ops/spmm/cuda/sm90/slab_format.hpp"
 
 namespace magicube::spmm::sm90 {
@@ -41,7 +42,7 @@ struct ring_view {
 // Operands of 8 bits: an ldmatrix brings 16 columns of 32 gathered rows. UnsignedSets has bit s set
 // if the values of set s are unsigned.
 template <class Accumulator, int UnsignedSets>
-struct byte_operands {
+struct byte_operands : cuda::paired_columns {
     using accumulator = Accumulator;
     using values = uint2;
     using rows = int;
@@ -54,13 +55,6 @@ struct byte_operands {
     }
     static __device__ __forceinline__ rows load_rows(uint32_t list, int lane) {
         return ptx::load_shared_s16(list + lane * 2);
-    }
-    // First of the two columns that neighbours() gives, relative to the chunk's first.
-    static __device__ __forceinline__ int first_column(int lane) { return lane / 4 * 2; }
-    static __device__ __forceinline__ void neighbours(const Accumulator (&acc)[4],
-                                                      Accumulator (&sums)[2][2]) {
-#pragma unroll
-        for (int q = 0; q < 4; ++q) sums[q & 1][q >> 1] = acc[q];
     }
 
     template <int Set>
@@ -97,7 +91,7 @@ struct byte_operands {
 // Operands of 16 bits: a step is two MMAs deep, and an ldmatrix brings 16 columns of 16 gathered
 // rows.
 template <bool Bf16>
-struct half_operands {
+struct half_operands : cuda::exchanged_columns {
     using accumulator = float;
     using values = uint4;
     using rows = int2;
@@ -112,21 +106,6 @@ struct half_operands {
         const int slot = lane / 16 * 8 + lane % 8;
         return make_int2(ptx::load_shared_s16(list + slot * 2),
                          ptx::load_shared_s16(list + slot * 2 + 32));
-    }
-    // The MMA leaves columns g and g + 8 in lane g; lanes of even and odd g exchange one, so that
-    // each has two neighbours.
-    static __device__ __forceinline__ int first_column(int lane) {
-        const int g = lane / 4;
-        return g % 2 == 0 ? g : g + 7;
-    }
-    static __device__ __forceinline__ void neighbours(const float (&acc)[4], float (&sums)[2][2]) {
-        const bool odd = threadIdx.x & 4;
-#pragma unroll
-        for (int a = 0; a < 2; ++a) {
-            const float received = __shfl_xor_sync(~0u, odd ? acc[a] : acc[a + 2], 4);
-            sums[a][0] = odd ? received : acc[a];
-            sums[a][1] = odd ? acc[a + 2] : received;
-        }
     }
 
     static __device__ __forceinline__ void multiply(float (&d)[4], const uint32_t (&a)[4],

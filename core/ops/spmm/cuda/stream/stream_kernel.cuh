@@ -202,7 +202,7 @@ __device__ __forceinline__ void store_as(const cuda::store_arguments& s, int64_t
     const int lane = threadIdx.x & 31;
     cuda::store_squares<Storage, Chunks, 16, total_of<Kind>>(
         s, batch, row + lane % 4 * 2, operands::first_column(lane),
-        [&](int c, total_of<Kind>(&sums)[2][2]) { operands::neighbours(totals[c], sums); });
+        [&](int c, total_of<Kind>(&sums)[2][2]) { operands::arrange(totals[c], sums); });
 }
 
 template <operand_kind Kind, int Chunks>

@@ -6,6 +6,7 @@
 
 #include <type_traits>
 
+#include "core/ops/spmm/cuda/columns.cuh"
 #include "core/ops/spmm/cuda/stream/stream_rows.cuh"
 
 namespace magicube::spmm::stream {
@@ -18,7 +19,7 @@ __device__ __forceinline__ void load_four(uint32_t* words, uint32_t address) {
 // One byte an element of B: an ldmatrix brings 16 columns of 32 gathered rows, and one prmt a
 // register finishes the transposition.
 template <operand_kind Kind>
-struct byte_operands {
+struct byte_operands : cuda::paired_columns {
     static constexpr int planes = planes_of(Kind);
     using element = uint8_t;
     using accumulator = std::conditional_t<Kind == operand_kind::e4m3, float, int32_t>;
@@ -77,21 +78,11 @@ struct byte_operands {
             }
         }
     }
-
-    // First of the two columns that neighbours() gives, relative to the chunk's first.
-    static __device__ __forceinline__ int first_column(int lane) {
-        return lane / 4 * 2;
-    }
-    template <class Sum>
-    static __device__ __forceinline__ void neighbours(const Sum (&acc)[4], Sum (&sums)[2][2]) {
-#pragma unroll
-        for (int q = 0; q < 4; ++q) sums[q & 1][q >> 1] = acc[q];
-    }
 };
 
 // Two bytes an element: an ldmatrix brings 16 columns of 16 gathered rows.
 template <operand_kind Kind>
-struct half_operands {
+struct half_operands : cuda::exchanged_columns {
     static constexpr int planes = 1;
     using element = uint16_t;
     using accumulator = float;
@@ -127,22 +118,6 @@ struct half_operands {
                     ptx::mma_fp16(acc[c][0], a, r.v[2 * q], r.v[2 * q + 1]);
                 }
             }
-        }
-    }
-
-    // The MMA leaves columns g and g + 8 in lane g; lanes of even and odd g exchange one, so that
-    // each has two neighbours.
-    static __device__ __forceinline__ int first_column(int lane) {
-        const int g = lane / 4;
-        return g % 2 == 0 ? g : g + 7;
-    }
-    static __device__ __forceinline__ void neighbours(const float (&acc)[4], float (&sums)[2][2]) {
-        const bool odd = threadIdx.x & 4;
-#pragma unroll
-        for (int a = 0; a < 2; ++a) {
-            const float received = __shfl_xor_sync(~0u, odd ? acc[a] : acc[a + 2], 4);
-            sums[a][0] = odd ? received : acc[a];
-            sums[a][1] = odd ? acc[a + 2] : received;
         }
     }
 };
