@@ -24,6 +24,8 @@
 
 #include <cstdint>
 
+#include "core/common/portable.hpp"
+
 namespace magicube::spmm::sm90 {
 
 constexpr int consumer_warps = 16;
@@ -31,7 +33,7 @@ constexpr int producer_warps = 4;
 constexpr int row_bytes = 128;
 constexpr int zero_rows = 8;
 constexpr int step_slots = 32;
-constexpr int max_box_rows = 256;
+constexpr int max_box_rows = 256;  // rows of B that one tensor copy brings
 constexpr int max_stages = 16;
 constexpr int header_bytes = consumer_warps * 8;
 constexpr int hole_numbers = 1 << 14;
@@ -49,13 +51,7 @@ struct slab_geometry {
     int32_t a_stages;
     int32_t a_bytes;  // of a stage of A, a multiple of 128
 
-#if defined(__CUDACC__)
-    __host__ __device__
-#endif
-        bool
-        resident() const {
-        return slabs == b_stages;
-    }
+    MAGICUBE_HOST_DEVICE bool resident() const { return slabs == b_stages; }
 };
 
 // Where the bytes of a part lie, in units of 16.

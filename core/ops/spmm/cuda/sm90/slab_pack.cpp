@@ -255,7 +255,7 @@ int64_t pack_group(const bundler& bundles_of, const bundle* bundles, const slab_
                    const slab_geometry& geometry, packed_slabs& packed) {
     const encoder encode(bundles_of, shape);
     std::vector<stepper> steppers;
-    const int count = consumer_warps * shape.bundles;
+    const int count = shape.group_bundles();
     steppers.reserve(static_cast<size_t>(count));
     for (int i = 0; i < count; ++i) steppers.emplace_back(bundles[i], geometry);
     auto& out = packed.records;
@@ -293,28 +293,26 @@ std::vector<slab_geometry> geometries_for(int64_t k) {
     constexpr int64_t most_resident_rows = 1408, visit_rows = 512;
     std::vector<slab_geometry> result;
     const auto add = [&](int64_t slab_rows, int64_t b_stages, int64_t kept) {
+        const int64_t slabs = ceil_div(k, slab_rows);
+        if (slabs <= b_stages) {  // all of them stay
+            b_stages = slabs;
+            kept = slabs - 1;
+        }
         slab_geometry g{};
         g.slab_rows = static_cast<int32_t>(slab_rows);
         for (int64_t boxes = 1; g.box_rows == 0; ++boxes)
             if (slab_rows % boxes == 0 && slab_rows / boxes <= max_box_rows)
                 g.box_rows = static_cast<int32_t>(slab_rows / boxes);
-        g.slabs = static_cast<int32_t>(ceil_div(k, slab_rows));
+        g.slabs = static_cast<int32_t>(slabs);
         g.b_stages = static_cast<int32_t>(b_stages);
         g.kept = static_cast<int32_t>(kept);
         result.push_back(g);
     };
     if (k <= most_resident_rows) {
         const int64_t slabs = ceil_div(k, visit_rows);
-        add(round_up(ceil_div(k, slabs), 64), slabs, slabs - 1);
+        add(round_up(ceil_div(k, slabs), 64), slabs, 0);
     }
-    for (const auto& r : rings) {
-        const int64_t slabs = ceil_div(k, r.slab_rows);
-        if (slabs > r.b_stages) {
-            add(r.slab_rows, r.b_stages, r.kept);
-        } else {
-            add(r.slab_rows, slabs, slabs - 1);
-        }
-    }
+    for (const auto& r : rings) add(r.slab_rows, r.b_stages, r.kept);
     return result;
 }
 
@@ -357,11 +355,32 @@ bool is_uneven(const std::vector<bundle>& bundles, int64_t a_group) {
     return !bundles.empty() && most > fewest + fewest / 2;
 }
 
+// Packs all groups with this geometry; false as soon as a part does not fit.
+bool pack_groups(const std::vector<bundler>& bundlers,
+                 const std::vector<std::vector<bundle>>& bundles, const slab_shape& shape,
+                 slab_geometry g, packed_slabs& packed) {
+    const auto a_group = static_cast<size_t>(shape.group_bundles());
+    packed.parts.clear();
+    packed.records.clear();
+    int64_t largest = header_bytes;
+    if (!divide(g, largest)) return false;
+    for (size_t matrix = 0; matrix < bundles.size(); ++matrix) {
+        for (size_t first = 0; first < bundles[matrix].size(); first += a_group) {
+            largest = std::max(
+                largest, pack_group(bundlers[matrix], &bundles[matrix][first], shape, g, packed));
+            if (!divide(g, largest)) return false;
+        }
+    }
+    packed.parts.insert(packed.parts.end(), parts_read_ahead, slab_part{});
+    packed.geometry = g;
+    return true;
+}
+
 }  // namespace
 
 packed_slabs pack_slabs(const sr_bcrs_view& a, const slab_shape& shape, int64_t matrices,
                         bool keep_rows_together) {
-    const int64_t a_group = int64_t{consumer_warps} * shape.bundles;
+    const int64_t a_group = shape.group_bundles();
     std::vector<bundler> bundlers;
     std::vector<std::vector<bundle>> bundles;
     packed_slabs result;
@@ -373,20 +392,8 @@ packed_slabs pack_slabs(const sr_bcrs_view& a, const slab_shape& shape, int64_t 
         for (const auto& b : bundles.back())
             result.bundle_rows.push_back(static_cast<int32_t>(b.first_row));
     }
-    for (slab_geometry& g : geometries_for(a.cols)) {
-        result.parts.clear();
-        result.records.clear();
-        int64_t largest = header_bytes;
-        for (size_t matrix = 0; matrix < bundles.size(); ++matrix)
-            for (size_t first = 0; first < bundles[matrix].size();
-                 first += static_cast<size_t>(a_group))
-                largest = std::max(largest, pack_group(bundlers[matrix], &bundles[matrix][first],
-                                                       shape, g, result));
-        if (!divide(g, largest)) continue;
-        result.geometry = g;
-        result.parts.insert(result.parts.end(), parts_read_ahead, slab_part{});
-        return result;
-    }
+    for (const slab_geometry& g : geometries_for(a.cols))
+        if (pack_groups(bundlers, bundles, shape, g, result)) return result;
     fail(status::internal_error, "no slab geometry fits");
 }
 

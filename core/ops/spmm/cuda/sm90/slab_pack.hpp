@@ -20,6 +20,8 @@ struct slab_shape {
 
     int sets() const { return row_sets * planes; }
     int bundle_rows() const { return 8 * row_sets; }
+    int group_bundles() const { return consumer_warps * bundles; }
+    int group_rows() const { return group_bundles() * bundle_rows(); }
     int record_bytes() const { return sets() * (halves ? 512 : 256) + step_slots * 2; }
 };
 

@@ -95,10 +95,8 @@ const instance& instance_for(const context& ctx, const problem& p) {
 }
 
 int64_t tiles_of(const context& ctx, const problem& p) {
-    const slab_shape& shape = instance_for(ctx, p).shape;
-    const int64_t rows = consumer_warps * shape.bundles * shape.bundle_rows();
     return checked_mul(
-        ceil_div(p.pattern.rows, rows),
+        ceil_div(p.pattern.rows, instance_for(ctx, p).shape.group_rows()),
         checked_mul(ceil_div(p.n_max, tile_columns(p.b_type)), p.batch_count, "tiles of C"),
         "tiles of C");
 }
@@ -157,7 +155,6 @@ class slab_plan final : public plan {
         : plan(ctx, p, std::move(resources)), instance_(instance_for(ctx, p)) {
         const packed_slabs packed = pack(ctx, p);
         const layout at(packed);
-        const auto bundles = static_cast<size_t>(instance_.shape.bundles);
         char* buffer = this->resources().buffer.data();
         const auto upload = [&](int64_t offset, const auto& array) {
             copy_memory(ctx, buffer + offset, array.data(), array.size() * sizeof(array[0]));
@@ -169,7 +166,8 @@ class slab_plan final : public plan {
         arguments_.bundle_rows =
             reinterpret_cast<const int32_t*>(upload(at.bundle_rows, packed.bundle_rows));
         // An empty matrix has no groups, and is not run.
-        const auto groups = packed.bundle_rows.size() / (consumer_warps * bundles);
+        const auto groups =
+            packed.bundle_rows.size() / static_cast<size_t>(instance_.shape.group_bundles());
         arguments_.groups = divisor(static_cast<uint32_t>(std::max<size_t>(groups, 1)));
         arguments_.groups_a_matrix =
             divisor(static_cast<uint32_t>(std::max<int64_t>(packed.groups_a_matrix, 1)));
@@ -223,7 +221,7 @@ double cost(const context& ctx, const problem& p) {
     constexpr double clocks_a_row = 3.6, clocks_a_step = 35, clocks_a_stored_row = 29;
     constexpr double slots_used = 0.8 * step_slots;
     const slab_shape& shape = instance_for(ctx, p).shape;
-    const int rows_a_tile = consumer_warps * shape.bundles * shape.bundle_rows();
+    const int rows_a_tile = shape.group_rows();
     const auto row_tiles =
         static_cast<double>(std::max<int64_t>(1, ceil_div(p.pattern.rows, rows_a_tile)));
     const auto column_tiles = static_cast<double>(ceil_div(p.n_max, tile_columns(p.b_type)));
