@@ -37,6 +37,12 @@ struct word_lanes {
     MAGICUBE_SIMD static sum accumulate(sum total, operand a, operand b) {
         return _mm256_add_epi32(total, _mm256_madd_epi16(a, b));
     }
+    MAGICUBE_SIMD static operand low_words(operand a, operand b) {
+        return _mm256_unpacklo_epi16(a, b);
+    }
+    MAGICUBE_SIMD static operand high_words(operand a, operand b) {
+        return _mm256_unpackhi_epi16(a, b);
+    }
 };
 
 struct float_lanes {
@@ -62,37 +68,12 @@ struct float_lanes {
     }
 };
 
-MAGICUBE_SIMD void gather_words(const char* b, const int32_t* cols, int64_t slots,
-                                uint32_t* panel) {
-    constexpr int64_t row_bytes = tile_cols * 2;
-    for (int64_t slot = 0; slot < slots; slot += 2, panel += tile_cols) {
-        const char* even = b + cols[slot] * row_bytes;
-        const char* odd = slot + 1 < slots ? b + cols[slot + 1] * row_bytes : even;
-        for (int64_t x = 0; x < 4; ++x) {
-            const __m256i e = load_vector(even + x * 32), o = load_vector(odd + x * 32);
-            store_vector(panel + x * 16, _mm256_unpacklo_epi16(e, o));
-            store_vector(panel + x * 16 + 8, _mm256_unpackhi_epi16(e, o));
-        }
-    }
-}
-
-MAGICUBE_SIMD void gather_floats(const char* b, const int32_t* cols, int64_t slots,
-                                 uint32_t* panel) {
-    for (int64_t slot = 0; slot < slots; ++slot, panel += tile_cols) {
-        const char* row = b + cols[slot] * tile_cols * 4;
-        for (int64_t x = 0; x < 8; ++x) store_vector(panel + x * 8, load_vector(row + x * 32));
-    }
-}
-
 #include "core/ops/spmm/cpu/simd_kernels.inc"
 
 // Unpacking takes halves of each 16-byte lane: neighbours of the result lie two pieces apart.
 constexpr product_kernels words = {{0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15},
-                                   gather_words,
+                                   gather_words_by<word_lanes>,
                                    multiply_rows<word_lanes>};
-constexpr product_kernels floats = {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
-                                    gather_floats,
-                                    multiply_rows<float_lanes>};
 
 }  // namespace
 

@@ -49,6 +49,12 @@ struct word_lanes : integer_lanes {
     MAGICUBE_SIMD static sum accumulate(sum total, operand a, operand b) {
         return _mm512_dpwssd_epi32(total, a, b);
     }
+    MAGICUBE_SIMD static operand low_words(operand a, operand b) {
+        return _mm512_unpacklo_epi16(a, b);
+    }
+    MAGICUBE_SIMD static operand high_words(operand a, operand b) {
+        return _mm512_unpackhi_epi16(a, b);
+    }
 };
 
 struct float_lanes {
@@ -90,29 +96,6 @@ MAGICUBE_SIMD void gather_bytes(const char* b, const int32_t* cols, int64_t slot
     }
 }
 
-MAGICUBE_SIMD void gather_words(const char* b, const int32_t* cols, int64_t slots,
-                                uint32_t* panel) {
-    constexpr int64_t row_bytes = tile_cols * 2;
-    for (int64_t slot = 0; slot < slots; slot += 2, panel += tile_cols) {
-        const char* even = b + cols[slot] * row_bytes;
-        const char* odd = slot + 1 < slots ? b + cols[slot + 1] * row_bytes : even;
-        for (int64_t x = 0; x < 2; ++x) {
-            const __m512i e = load_vector(even + x * 64), o = load_vector(odd + x * 64);
-            _mm512_storeu_si512(panel + x * 32, _mm512_unpacklo_epi16(e, o));
-            _mm512_storeu_si512(panel + x * 32 + 16, _mm512_unpackhi_epi16(e, o));
-        }
-    }
-}
-
-MAGICUBE_SIMD void gather_floats(const char* b, const int32_t* cols, int64_t slots,
-                                 uint32_t* panel) {
-    for (int64_t slot = 0; slot < slots; ++slot, panel += tile_cols) {
-        const char* row = b + cols[slot] * tile_cols * 4;
-        for (int64_t x = 0; x < 4; ++x)
-            _mm512_storeu_si512(panel + x * 16, load_vector(row + x * 64));
-    }
-}
-
 #include "core/ops/spmm/cpu/simd_kernels.inc"
 
 // Unpacking takes parts of each 16-byte lane: neighbours of the result lie four pieces apart.
@@ -124,11 +107,8 @@ constexpr product_kernels unsigned_bytes = {MAGICUBE_BYTE_ORDER, gather_bytes,
                                             multiply_rows<unsigned_byte_lanes>};
 #undef MAGICUBE_BYTE_ORDER
 constexpr product_kernels words = {{0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15},
-                                   gather_words,
+                                   gather_words_by<word_lanes>,
                                    multiply_rows<word_lanes>};
-constexpr product_kernels floats = {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
-                                    gather_floats,
-                                    multiply_rows<float_lanes>};
 
 }  // namespace
 

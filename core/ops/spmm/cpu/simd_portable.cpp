@@ -77,19 +77,11 @@ void gather_words(const char* b, const int32_t* cols, int64_t slots, uint32_t* p
     }
 }
 
-void gather_floats(const char* b, const int32_t* cols, int64_t slots, uint32_t* panel) {
-    for (int64_t slot = 0; slot < slots; ++slot)
-        std::memcpy(panel + slot * tile_cols, b + cols[slot] * tile_cols * 4, tile_cols * 4);
-}
-
 #include "core/ops/spmm/cpu/simd_kernels.inc"
 
 constexpr product_kernels words = {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
                                    gather_words,
                                    multiply_rows<word_lanes>};
-constexpr product_kernels floats = {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
-                                    gather_floats,
-                                    multiply_rows<float_lanes>};
 
 }  // namespace
 
