@@ -87,16 +87,8 @@ void find_absmax(const context& ctx, const dense_view& matrix, int64_t batch, gr
 template <class Op>
 void gather_groups(const context& ctx, const dense_view& real, int64_t batch, granularity per,
                    float* scratch, const Op& op) {
-    dense_view from = real;
-    from.batch_count = 1;
-    from.values =
-        static_cast<char*>(real.values) + storage_bytes(real.type, batch * real.batch_stride);
-    dense_view to = from;
-    to.type = dtype::fp32;
-    to.values = scratch;
-    to.storage = per == granularity::col ? order::col : order::row;
-    to.ld = to.inner();
-    transform(ctx, from, to, scale_array(), op);
+    const group_copy copy(real, batch, per, scratch);
+    transform(ctx, copy.from, copy.to, scale_array(), op);
 }
 
 float percentile_scale(float* magnitudes, int64_t count, double percentile, dtype target) {

@@ -42,6 +42,24 @@ struct scale_array {
     }
 };
 
+// One matrix of a batch, and its place in `scratch` as fp32, where the members of every group are
+// neighbours, group after group.
+struct group_copy {
+    dense_view from, to;
+
+    group_copy(const dense_view& real, int64_t batch, granularity per, void* scratch) : from(real) {
+        from.batch_count = 1;
+        from.values =
+            static_cast<char*>(real.values) + storage_bytes(real.type, batch * real.batch_stride);
+        to = from;
+        to.type = dtype::fp32;
+        to.values = scratch;
+        to.storage = per == granularity::col ? order::col : order::row;
+        to.ld = to.inner();
+        to.batch_stride = 0;
+    }
+};
+
 // Writes the scales of one matrix of the batch, one a group. `scratch` holds rows * cols floats
 // for percentile and mse.
 void find_scales(const context& ctx, const dense_view& real, int64_t batch, granularity per,

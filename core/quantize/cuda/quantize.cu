@@ -18,22 +18,14 @@ int64_t groups_of(const quantize_params& params, const dense_view& real) {
     return group_count(params.per, real.rows, real.cols);
 }
 
-// One matrix of the batch as fp32, so that the members of every group are neighbours.
+// The copy of one matrix of the batch, its members as they are ranked or calibrated.
 dense_view gather_groups(const context& ctx, const dense_view& real, int64_t batch,
                          const quantize_params& params, void* scratch) {
-    dense_view from = real;
-    from.batch_count = 1;
-    from.values =
-        static_cast<char*>(real.values) + storage_bytes(real.type, batch * real.batch_stride);
-    dense_view to = from;
-    to.type = dtype::fp32;
-    to.values = scratch;
-    to.storage = params.per == granularity::col ? order::col : order::row;
-    to.ld = to.inner();
-    to.batch_stride = 0;
+    const group_copy copy(real, batch, params.per, scratch);
     const bool ranks = params.how == calibration::percentile;
-    transform(ctx, from, to, ranks ? number_op::magnitude : number_op::copy, scale_array());
-    return to;
+    transform(ctx, copy.from, copy.to, ranks ? number_op::magnitude : number_op::copy,
+              scale_array());
+    return copy.to;
 }
 
 void find_scales(const context& ctx, const dense_view& real, int64_t batch,
