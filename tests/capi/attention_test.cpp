@@ -108,15 +108,9 @@ void refuses(const char* message, magicubeStatus_t status,
     INFO(std::string(message));
     attention_call c;
     change(c);
-    magicubeAttentionPlan_t plan = nullptr;
-    magicubeBufferSizes_t sizes = MAGICUBE_BUFFER_SIZES_INIT;
-    CHECK(magicubeAttention_isSupported(c.handle, &c.problem) == status);
-    CHECK(message_has(message));
-    CHECK(magicubeAttention_bufferSize(c.handle, &c.problem, &sizes) == status);
-    CHECK(message_has(message));
-    CHECK(magicubeAttention_createPlan(c.handle, &c.problem, nullptr, 0, &plan) == status);
-    CHECK(message_has(message));
-    CHECK(plan == nullptr);
+    const plan_functions<magicubeAttentionProblem_t, magicubeAttentionPlan_t> functions = {
+        magicubeAttention_isSupported, magicubeAttention_bufferSize, magicubeAttention_createPlan};
+    check_refused(c.handle, c.problem, functions, message, status);
 }
 
 void refuses_execution(

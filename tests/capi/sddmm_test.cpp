@@ -79,15 +79,9 @@ void refuses(const char* message, magicubeStatus_t status,
     INFO(std::string(message));
     sddmm_call c;
     change(c);
-    magicubeSDDMMPlan_t plan = nullptr;
-    magicubeBufferSizes_t sizes = MAGICUBE_BUFFER_SIZES_INIT;
-    CHECK(magicubeSDDMM_isSupported(c.handle, &c.problem) == status);
-    CHECK(message_has(message));
-    CHECK(magicubeSDDMM_bufferSize(c.handle, &c.problem, &sizes) == status);
-    CHECK(message_has(message));
-    CHECK(magicubeSDDMM_createPlan(c.handle, &c.problem, nullptr, 0, &plan) == status);
-    CHECK(message_has(message));
-    CHECK(plan == nullptr);
+    const plan_functions<magicubeSDDMMProblem_t, magicubeSDDMMPlan_t> functions = {
+        magicubeSDDMM_isSupported, magicubeSDDMM_bufferSize, magicubeSDDMM_createPlan};
+    check_refused(c.handle, c.problem, functions, message, status);
 }
 
 }  // namespace

@@ -78,15 +78,10 @@ void refuses(const char* message, magicubeStatus_t status,
     INFO(std::string(message));
     softmax_call c;
     change(c);
-    magicubeSparseSoftmaxPlan_t plan = nullptr;
-    magicubeBufferSizes_t sizes = MAGICUBE_BUFFER_SIZES_INIT;
-    CHECK(magicubeSparseSoftmax_isSupported(c.handle, &c.problem) == status);
-    CHECK(message_has(message));
-    CHECK(magicubeSparseSoftmax_bufferSize(c.handle, &c.problem, &sizes) == status);
-    CHECK(message_has(message));
-    CHECK(magicubeSparseSoftmax_createPlan(c.handle, &c.problem, nullptr, 0, &plan) == status);
-    CHECK(message_has(message));
-    CHECK(plan == nullptr);
+    const plan_functions<magicubeSparseSoftmaxProblem_t, magicubeSparseSoftmaxPlan_t> functions = {
+        magicubeSparseSoftmax_isSupported, magicubeSparseSoftmax_bufferSize,
+        magicubeSparseSoftmax_createPlan};
+    check_refused(c.handle, c.problem, functions, message, status);
 }
 
 void refuses_execution(

@@ -32,6 +32,30 @@ inline bool message_has(const std::string& part) {
     return false;
 }
 
+// What an operation's problem passes on its way to a plan.
+template <class Problem, class Plan>
+struct plan_functions {
+    magicubeStatus_t (*is_supported)(magicubeHandle_t, const Problem*);
+    magicubeStatus_t (*buffer_size)(magicubeHandle_t, const Problem*, magicubeBufferSizes_t*);
+    magicubeStatus_t (*create_plan)(magicubeHandle_t, const Problem*, void*, size_t, Plan*);
+};
+
+// All of them refuse the problem with that status and message.
+template <class Problem, class Plan>
+void check_refused(magicubeHandle_t handle, const Problem& problem,
+                   const plan_functions<Problem, Plan>& functions, const char* message,
+                   magicubeStatus_t status) {
+    Plan plan = nullptr;
+    magicubeBufferSizes_t sizes = MAGICUBE_BUFFER_SIZES_INIT;
+    CHECK(functions.is_supported(handle, &problem) == status);
+    CHECK(message_has(message));
+    CHECK(functions.buffer_size(handle, &problem, &sizes) == status);
+    CHECK(message_has(message));
+    CHECK(functions.create_plan(handle, &problem, nullptr, 0, &plan) == status);
+    CHECK(message_has(message));
+    CHECK(plan == nullptr);
+}
+
 // A number that is no enumerator.
 template <class Enum>
 Enum no_enumerator() {
