@@ -96,7 +96,9 @@ void fiber::switch_to(fiber& next) {
     finish_switch(fake_stack_);
 }
 
-void fiber::arrived() { finish_switch(nullptr); }
+void fiber::arrived() {
+    finish_switch(nullptr);
+}
 
 // On the stack that was switched to.
 void fiber::finish_switch([[maybe_unused]] void* fake_stack) {

@@ -12,7 +12,9 @@
 
 namespace magicube::ptx {
 
-inline uint32_t shared_address(const void* pointer) { return emulated::shared_address(pointer); }
+inline uint32_t shared_address(const void* pointer) {
+    return emulated::shared_address(pointer);
+}
 
 // ---- shared memory -----------------------------------------------------------------------------
 
@@ -63,7 +65,9 @@ template <int Bytes>
 void copy_async(uint32_t target, const void* source, EMULATED_SITE) {
     emulated::copy_async(target, source, Bytes, Bytes, at);
 }
-inline void commit_copies() { emulated::commit_copies(); }
+inline void commit_copies() {
+    emulated::commit_copies();
+}
 template <int Pending>
 void wait_copies() {
     emulated::wait_copies(Pending);
@@ -121,11 +125,11 @@ inline void load_matrices_transposed(uint32_t (&r)[4], uint32_t address, EMULATE
     emulated::load_matrices(r, 4, true, address, at);
 }
 
-#define EMULATED_MMA(NAME, A, B, ACCUMULATOR)                                                 \
-    inline void NAME(ACCUMULATOR(&d)[4], const uint32_t(&a)[4], uint32_t b0, uint32_t b1,     \
-                     EMULATED_SITE) {                                                         \
-        const uint32_t b[] = {b0, b1};                                                        \
-        emulated::multiply(emulated::number::A, emulated::number::B, 2, d, a, b, at);         \
+#define EMULATED_MMA(NAME, A, B, ACCUMULATOR)                                             \
+    inline void NAME(ACCUMULATOR(&d)[4], const uint32_t(&a)[4], uint32_t b0, uint32_t b1, \
+                     EMULATED_SITE) {                                                     \
+        const uint32_t b[] = {b0, b1};                                                    \
+        emulated::multiply(emulated::number::A, emulated::number::B, 2, d, a, b, at);     \
     }
 EMULATED_MMA(mma_s8_s8, s8, s8, int32_t)
 EMULATED_MMA(mma_s8_u8, s8, u8, int32_t)
