@@ -251,8 +251,8 @@ double reference_cost(const context&, const problem& p) {
     const auto matrices =
         static_cast<double>(p.pattern.different_patterns ? p.pattern.batch_count : 1);
     const double each = static_cast<double>(p.pattern.value_count()) / std::max(matrices, 1.0);
-    return each * static_cast<double>(p.batch_count * p.q_heads) *
-           static_cast<double>(2 * p.head_dim) / products_per_us;
+    return each * static_cast<double>(p.batch_count * p.q_heads) * 2.0 *
+           static_cast<double>(p.head_dim) / products_per_us;
 }
 
 }  // namespace

@@ -264,8 +264,8 @@ double cost(const context& ctx, const problem& p) {
                                                                : 40e3;
     const int threads =
         ctx.threads > 0 ? std::min(ctx.threads, hardware_threads()) : hardware_threads();
-    const double columns =
-        static_cast<double>(round_up(p.n_max, tile_cols)) * static_cast<double>(p.batch_count);
+    const double columns = static_cast<double>(ceil_div(p.n_max, tile_cols)) * tile_cols *
+                           static_cast<double>(p.batch_count);
     const double groups = static_cast<double>(p.pattern.slots) /
                           static_cast<double>(slots_per_group(how.kind)) *
                           static_cast<double>(how.planes);
