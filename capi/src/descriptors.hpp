@@ -60,8 +60,9 @@ inline sr_bcrs_view get_sr_bcrs(magicubeConstSpMatDescr_t matrix, const char* ar
     const auto& view = get(matrix, argument);
     if (const auto* csr = std::get_if<csr_view>(&view)) return as_sr_bcrs(*csr);
     const auto* sr_bcrs = std::get_if<sr_bcrs_view>(&view);
-    require(sr_bcrs != nullptr, status::not_supported, argument,
-            " is BSR; this operation takes SR-BCRS or CSR (convert it with "
+    require(sr_bcrs != nullptr, status::not_supported, argument, " is ",
+            std::holds_alternative<bsr_view>(view) ? "BSR" : "V:N:M",
+            "; this operation takes SR-BCRS or CSR (convert it with "
             "magicubeSparseToSrBcrs_fill)");
     return *sr_bcrs;
 }

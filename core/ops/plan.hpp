@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the plans of all operations share. An Operation is a struct with
-//     problem            what a plan is made for: pattern (sr_bcrs_view), batch_count,
-//                        implementation, ...
+//     problem            what a plan is made for: pattern (the view of its sparse operand),
+//                        batch_count, implementation, ...
 //     arguments          what one execution gets: workspace, workspace_size, ...
 //     plan               a class derived from plan_of<Operation>
 //     name               for messages
@@ -26,6 +26,19 @@
 
 namespace magicube {
 
+inline void forget_arrays(sr_bcrs_view& matrix) {
+    matrix.row_begin.data = matrix.row_end.data = nullptr;
+    matrix.col_indices = nullptr;
+    matrix.element_mask = nullptr;
+    matrix.values = nullptr;
+}
+
+inline void forget_arrays(vnm_view& matrix) {
+    matrix.column_loc = nullptr;
+    matrix.metadata = nullptr;
+    matrix.values = nullptr;
+}
+
 // An immutable recipe for one problem. Many threads may run it, each with its own context and
 // workspace.
 template <class Operation>
@@ -42,10 +55,7 @@ class plan_of {
           range_name_(text("magicube:", Operation::name, ' ', resources_.implementation)) {
         // The caller may free these; a plan has copies of what it needs.
         problem_.implementation = nullptr;
-        problem_.pattern.row_begin.data = problem_.pattern.row_end.data = nullptr;
-        problem_.pattern.col_indices = nullptr;
-        problem_.pattern.element_mask = nullptr;
-        problem_.pattern.values = nullptr;
+        forget_arrays(problem_.pattern);
     }
     plan_of(const plan_of&) = delete;
     plan_of& operator=(const plan_of&) = delete;
@@ -89,15 +99,18 @@ class plan_of {
 // Options of `magicube bench` that make a random pattern of the same density.
 std::string benchmark_options(const context& ctx, const sr_bcrs_view& pattern,
                               const char* implementation);
+std::string benchmark_options(const context& ctx, const vnm_view& pattern,
+                              const char* implementation);
 
 // Throws device_mismatch unless the context's device reaches the arrays of the sparse operand.
 void check_array_places(const context& ctx, const sr_bcrs_view& pattern, const char* argument);
+void check_array_places(const context& ctx, const vnm_view& pattern, const char* argument);
 
-// What makes a plan impossible although the problem breaks no rule: arrays that it would read are
-// missing, lie on another device, or hold what they must not. `given` is the sparse operand as the
-// caller described it; null: its arrays are trusted.
-void check_sparse_arrays(const context& ctx, const sr_bcrs_view& pattern, const sparse_view* given,
-                         bool values, const char* argument);
+// What makes a plan impossible although the problem breaks no rule: arrays that it would read hold
+// what they must not, or values are missing. `given` is the sparse operand as the caller described
+// it; null: its arrays are trusted.
+void check_sparse_contents(const context& ctx, const sparse_common& pattern, int64_t value_count,
+                           const sparse_view* given, bool values, const char* argument);
 
 template <class Operation>
 choice<Operation> choose_for(const context& ctx, const typename Operation::problem& problem) {
@@ -118,8 +131,10 @@ std::unique_ptr<typename Operation::plan> create_plan(const context& ctx,
                                                       void* buffer, size_t buffer_size,
                                                       const sparse_view* given = nullptr) {
     Operation::check(problem);
-    check_sparse_arrays(ctx, problem.pattern, given, Operation::packs_values(problem),
-                        Operation::pattern_name);
+    const auto& pattern = problem.pattern;
+    check_sparse_contents(ctx, pattern, pattern.value_count(), given,
+                          Operation::packs_values(problem), Operation::pattern_name);
+    check_array_places(ctx, pattern, Operation::pattern_name);
     auto choice = choose<Operation>(ctx, problem, Operation::implementations());
     const auto needs = choice.chosen->needs(ctx, problem);
     plan_resources resources{choice.chosen->name, std::move(choice.reasons), needs,

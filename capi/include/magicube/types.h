@@ -49,7 +49,8 @@ typedef enum magicubeDevice { MAGICUBE_DEVICE_CPU = 1, MAGICUBE_DEVICE_CUDA = 2 
 typedef enum magicubeSparseFormat {
     MAGICUBE_FORMAT_CSR = 1,
     MAGICUBE_FORMAT_BSR = 2,
-    MAGICUBE_FORMAT_SR_BCRS = 3
+    MAGICUBE_FORMAT_SR_BCRS = 3,
+    MAGICUBE_FORMAT_VNM = 4
 } magicubeSparseFormat_t;
 
 /* Activation of an epilogue. */

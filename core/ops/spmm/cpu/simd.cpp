@@ -27,8 +27,7 @@ int64_t tile_bytes(const problem& p, const packing& how) {
 }
 
 int64_t value_arrays(const sr_bcrs_view& a) {
-    const bool separate = a.batch_count > 1 && !a.different_patterns && a.values_stride != 0;
-    return separate ? a.batch_count : 1;
+    return separate_values(a) ? a.batch_count : 1;
 }
 
 // Sections of a plan's buffer and of the workspace.
@@ -167,7 +166,7 @@ class simd_plan final : public stored_plan<operation> {
         const bool is_float = how_.kind == lane_kind::floats;
         long_sums_ =
             how_.planes > 1 ||
-            (!is_float && sum_for(p.pair(), stored().longest_block_row()) != sum_type::int32);
+            (!is_float && sum_for(p.pair(), longest_block_row(stored().view())) != sum_type::int32);
         finish_ = kernels_.select_finish(p.c_type, is_float     ? tile_sum::fp32
                                                    : long_sums_ ? tile_sum::int64
                                                                 : tile_sum::int32);
