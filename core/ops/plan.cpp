@@ -8,6 +8,13 @@
 
 namespace magicube {
 
+void forget_arrays(sr_bcrs_view& pattern) {
+    pattern.row_begin.data = pattern.row_end.data = nullptr;
+    pattern.col_indices = nullptr;
+    pattern.element_mask = nullptr;
+    pattern.values = nullptr;
+}
+
 std::string benchmark_options(const context& ctx, const sr_bcrs_view& pattern,
                               const char* implementation) {
     // Of the first matrix; on a GPU, where the offsets cannot be read here, padding counts too.
