@@ -2,12 +2,17 @@
 // What the opaque types of the ABI are, and how entry points read their arguments.
 #pragma once
 
+#include <memory>
+#include <type_traits>
+
 #include "core/device/context.hpp"
+#include "core/formats/kronecker/kronecker.hpp"
 #include "core/formats/sparse.hpp"
 #include "core/formats/validate.hpp"
 #include "core/types/granularity.hpp"
 #include "guard.hpp"
 #include "magicube/handle.h"
+#include "magicube/kronecker.h"
 #include "magicube/matrix.h"
 
 struct magicubeContext {
@@ -20,6 +25,10 @@ struct magicubeDnMatDescr {
 
 struct magicubeSpMatDescr {
     magicube::sparse_view value;
+};
+
+struct magicubeKroneckerDescr {
+    magicube::kronecker_view value;
 };
 
 namespace magicube::capi {
@@ -44,6 +53,10 @@ inline const sparse_view& get(magicubeConstSpMatDescr_t matrix, const char* argu
     return deref(matrix, argument).value;
 }
 
+inline const kronecker_view& get(magicubeConstKroneckerDescr_t matrix, const char* argument) {
+    return deref(matrix, argument).value;
+}
+
 // A matrix that the call writes.
 inline const dense_view& get_output(magicubeConstDnMatDescr_t matrix, const char* argument) {
     const auto& view = get(matrix, argument);
@@ -52,6 +65,15 @@ inline const dense_view& get_output(magicubeConstDnMatDescr_t matrix, const char
     require_value(!batch_overlaps(view), argument, " is a batch of ", view.batch_count,
                   " matrices, ", view.batch_stride,
                   " elements apart, that share elements; those of an output must not");
+    return view;
+}
+
+inline const kronecker_view& get_output(magicubeConstKroneckerDescr_t matrix,
+                                        const char* argument) {
+    const auto& view = get(matrix, argument);
+    require_value(
+        !view.read_only, argument,
+        " was made by a magicubeCreateConst... function; an output needs writable values");
     return view;
 }
 
@@ -94,6 +116,33 @@ inline granularity to_core(magicubeGranularity_t value, const char* argument) {
 
 inline device_kind to_core(magicubeDevice_t value, const char* argument) {
     return to_core<device_kind>(value, 1, 2, argument, "magicubeDevice_t");
+}
+
+// Every descriptor's view satisfies validate_sizes from its creation on: a view is changed by
+// checking the changed copy first.
+template <class Descriptor, class MakeView>
+void create(Descriptor** matrix, const MakeView& make_view) {
+    auto& result = deref(matrix, "matrix");
+    result = nullptr;
+    const auto view = make_view();
+    validate_sizes(view);
+    auto created = std::make_unique<std::remove_const_t<Descriptor>>();
+    created->value = view;
+    result = created.release();
+}
+
+// Descriptors are made by `create` and never const objects, so that a const one can be set.
+template <class Descriptor, class Change>
+void change(const Descriptor* matrix, const Change& apply) {
+    auto changed = deref(matrix, "matrix").value;
+    apply(changed);
+    validate_sizes(changed);
+    const_cast<Descriptor*>(matrix)->value = changed;
+}
+
+template <class T, class U>
+void tell(T* target, const U& value) {
+    if (target) *target = static_cast<T>(value);
 }
 
 }  // namespace magicube::capi

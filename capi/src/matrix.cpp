@@ -15,39 +15,12 @@ static_assert(MAGICUBE_FORMAT_CSR == 1 && MAGICUBE_FORMAT_BSR == 2 &&
 
 namespace {
 
-// Every descriptor's view satisfies validate_sizes from its creation on: a view is changed by
-// checking the changed copy first.
-template <class Descriptor, class MakeView>
-void create(Descriptor** matrix, const MakeView& make_view) {
-    auto& result = deref(matrix, "matrix");
-    result = nullptr;
-    const auto view = make_view();
-    validate_sizes(view);
-    auto created = std::make_unique<std::remove_const_t<Descriptor>>();
-    created->value = view;
-    result = created.release();
-}
-
-// Descriptors are made by `create` and never const objects, so that a const one can be set.
-template <class Descriptor, class Change>
-void change(const Descriptor* matrix, const Change& apply) {
-    auto changed = deref(matrix, "matrix").value;
-    apply(changed);
-    validate_sizes(changed);
-    const_cast<Descriptor*>(matrix)->value = changed;
-}
-
 template <class View>
 void set_values(View& view, const void* values, bool read_only, const char* maker,
                 const char* setter) {
     require_value(view.read_only == read_only, "matrix was made by ", maker, "; ", setter,
                   " sets its values");
     view.values = const_cast<void*>(values);
-}
-
-template <class T, class U>
-void tell(T* target, const U& value) {
-    if (target) *target = static_cast<T>(value);
 }
 
 dense_view make_dense(int64_t rows, int64_t cols, int64_t ld, const void* values,

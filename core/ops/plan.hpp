@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the plans of all operations share. An Operation is a struct with
-//     problem            what a plan is made for: pattern (the view of its sparse operand),
-//                        batch_count, implementation, ...
+//     problem            what a plan is made for: pattern (sr_bcrs_view, or another view for which
+//                        there are the functions below), batch_count, implementation, ...
 //     arguments          what one execution gets: workspace, workspace_size, ...
 //     plan               a class derived from plan_of<Operation>
 //     name               for messages
@@ -26,18 +26,9 @@
 
 namespace magicube {
 
-inline void forget_arrays(sr_bcrs_view& matrix) {
-    matrix.row_begin.data = matrix.row_end.data = nullptr;
-    matrix.col_indices = nullptr;
-    matrix.element_mask = nullptr;
-    matrix.values = nullptr;
-}
-
-inline void forget_arrays(vnm_view& matrix) {
-    matrix.column_loc = nullptr;
-    matrix.metadata = nullptr;
-    matrix.values = nullptr;
-}
+// Sets the pointers of the sparse operand to null.
+void forget_arrays(sr_bcrs_view& pattern);
+void forget_arrays(vnm_view& pattern);
 
 // An immutable recipe for one problem. Many threads may run it, each with its own context and
 // workspace.
@@ -106,11 +97,13 @@ std::string benchmark_options(const context& ctx, const vnm_view& pattern,
 void check_array_places(const context& ctx, const sr_bcrs_view& pattern, const char* argument);
 void check_array_places(const context& ctx, const vnm_view& pattern, const char* argument);
 
-// What makes a plan impossible although the problem breaks no rule: arrays that it would read hold
-// what they must not, or values are missing. `given` is the sparse operand as the caller described
-// it; null: its arrays are trusted.
-void check_sparse_contents(const context& ctx, const sparse_common& pattern, int64_t value_count,
-                           const sparse_view* given, bool values, const char* argument);
+// What makes a plan impossible although the problem breaks no rule: arrays that it would read are
+// missing, lie on another device, or hold what they must not. `given` is the sparse operand as the
+// caller described it; null: its arrays are trusted.
+void check_sparse_arrays(const context& ctx, const sr_bcrs_view& pattern, const sparse_view* given,
+                         bool values, const char* argument);
+void check_sparse_arrays(const context& ctx, const vnm_view& pattern, const sparse_view* given,
+                         bool values, const char* argument);
 
 template <class Operation>
 choice<Operation> choose_for(const context& ctx, const typename Operation::problem& problem) {
@@ -125,16 +118,14 @@ buffer_needs needs_of(const context& ctx, const typename Operation::problem& pro
 }
 
 // buffer null: the plan allocates its own.
-template <class Operation>
+template <class Operation, class Given = sparse_view>
 std::unique_ptr<typename Operation::plan> create_plan(const context& ctx,
                                                       const typename Operation::problem& problem,
                                                       void* buffer, size_t buffer_size,
-                                                      const sparse_view* given = nullptr) {
+                                                      const Given* given = nullptr) {
     Operation::check(problem);
-    const auto& pattern = problem.pattern;
-    check_sparse_contents(ctx, pattern, pattern.value_count(), given,
-                          Operation::packs_values(problem), Operation::pattern_name);
-    check_array_places(ctx, pattern, Operation::pattern_name);
+    check_sparse_arrays(ctx, problem.pattern, given, Operation::packs_values(problem),
+                        Operation::pattern_name);
     auto choice = choose<Operation>(ctx, problem, Operation::implementations());
     const auto needs = choice.chosen->needs(ctx, problem);
     plan_resources resources{choice.chosen->name, std::move(choice.reasons), needs,

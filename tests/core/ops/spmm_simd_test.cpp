@@ -9,7 +9,6 @@
 #include "core/types/pairs.hpp"
 
 using namespace magicube;
-using spmm::cpu::simd_level;
 using support::kind;
 using support::run;
 using support::spmm_case;
@@ -20,15 +19,15 @@ constexpr simd_level levels[] = {simd_level::portable, simd_level::avx2, simd_le
 
 // Limits the level while it lives.
 struct level_limit {
-    explicit level_limit(simd_level level) { spmm::cpu::limit_level(level); }
-    ~level_limit() { spmm::cpu::limit_level(simd_level::avx512_vnni); }
+    explicit level_limit(simd_level level) { limit_level(level); }
+    ~level_limit() { limit_level(simd_level::avx512_vnni); }
 };
 
 template <class Test>
 void each_level(const Test& test) {
     for (const auto level : levels) {
         const level_limit limit(level);
-        if (spmm::cpu::usable_level() != level) continue;
+        if (usable_level() != level) continue;
         CAPTURE(std::string(spmm::cpu::kernels_of(level).name));
         test(static_cast<uint64_t>(level));
     }

@@ -6,12 +6,11 @@
 
 #include <cstdint>
 
+#include "core/common/simd_level.hpp"
 #include "core/ops/epilogue.hpp"
 #include "core/types/view.hpp"
 
 namespace magicube::spmm::cpu {
-
-enum class simd_level { portable, avx2, avx512_vnni };
 
 constexpr int64_t tile_cols = 64;
 constexpr int64_t piece_cols = 4;  // packed rows of B are permuted in pieces of this many columns
@@ -77,12 +76,6 @@ extern const simd_kernels portable_kernels;
 extern const simd_kernels avx2_kernels;
 extern const simd_kernels avx512_vnni_kernels;
 #endif
-
-// The highest level that this processor has, and not above the limit.
-simd_level usable_level();
-
-// For tests: levels above it are not used by plans and sizes made from now on.
-void limit_level(simd_level highest);
 
 const simd_kernels& kernels_of(simd_level level);
 

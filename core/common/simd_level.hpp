@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which SIMD instructions the CPU's kernels may use, found at run time.
+#pragma once
+
+namespace magicube {
+
+enum class simd_level { portable, avx2, avx512_vnni };
+
+// The highest level that this processor has, and not above the limit.
+simd_level usable_level();
+
+// For tests: levels above it are not used by plans and sizes made from now on.
+void limit_level(simd_level highest);
+
+}  // namespace magicube
