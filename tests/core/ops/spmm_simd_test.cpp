@@ -149,6 +149,7 @@ TEST_CASE("SpMM: simd leaves the longest B to the reference, which packs fewer c
     p.pattern.type = p.b_type = dtype::fp32;
     p.pattern.vector_length = 8;
     p.pattern.rows = 8;
+    p.n_max = 64;
     p.pattern.cols = (int64_t{64} << 20) / (64 * 4);
     const auto list = spmm::operation::implementations();
     CHECK(choose<spmm::operation>(ctx, p, list).chosen->name == std::string("simd"));
