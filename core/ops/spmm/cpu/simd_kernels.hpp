@@ -6,12 +6,15 @@
 
 #include <cstdint>
 
+#include "core/ops/cpu/simd_level.hpp"
 #include "core/ops/epilogue.hpp"
 #include "core/types/view.hpp"
 
 namespace magicube::spmm::cpu {
 
-enum class simd_level { portable, avx2, avx512_vnni };
+using magicube::limit_level;
+using magicube::simd_level;
+using magicube::usable_level;
 
 // Columns of a tile of C: narrow ones where C has few columns.
 constexpr int64_t wide_tile = 64;
@@ -94,12 +97,6 @@ extern const simd_kernels portable_kernels;
 extern const simd_kernels avx2_kernels;
 extern const simd_kernels avx512_vnni_kernels;
 #endif
-
-// The highest level that this processor has, and not above the limit.
-simd_level usable_level();
-
-// For tests: levels above it are not used by plans and sizes made from now on.
-void limit_level(simd_level highest);
 
 const simd_kernels& kernels_of(simd_level level);
 
