@@ -12,7 +12,7 @@
 #include <limits>
 
 #include "core/common/thread_pool.hpp"
-#include "core/ops/attention/attention.hpp"
+#include "core/ops/attention/allowed_keys.hpp"
 #include "core/ops/reference.hpp"
 #include "core/ops/unpack.hpp"
 #include "core/types/runs.hpp"
@@ -105,11 +105,7 @@ class block_row {
             job.pattern.block_row_index(job.shape.pattern_of(batch_, head_), block);
         begin_ = job.pattern.row_begin[index];
         end_ = job.pattern.row_end[index];
-        if (job.shape.key_lengths) keys_ = job.args.key_lengths[batch_];
-        if (job.shape.causal) {
-            reach_ = saturating_sum(job.shape.causal_offset,
-                                    job.shape.causal_offsets ? job.args.causal_offsets[batch_] : 0);
-        }
+        keys_ = keys_for(job.shape, job.args.causal_offsets, job.args.key_lengths, batch_);
     }
 
     void compute(const scratch& s) const {
@@ -132,18 +128,9 @@ class block_row {
 
   private:
     static constexpr int64_t max_rows = 64;  // the largest vector length
-    static constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
-
-    // Where the sum saturates, the exact one would also allow all keys or none.
-    static int64_t saturating_sum(int64_t a, int64_t b) {
-        int64_t sum = 0;
-        if (!__builtin_add_overflow(a, b, &sum)) return sum;
-        return a > 0 ? unlimited : std::numeric_limits<int64_t>::min();
-    }
 
     bool allowed(int64_t slot, int64_t v) const {
-        const int64_t key = job_.pattern.col_indices[slot];
-        return key < keys_ && key - (first_ + v) <= reach_ && job_.pattern.exists(slot, v);
+        return keys_(first_ + v, job_.pattern.col_indices[slot]) && job_.pattern.exists(slot, v);
     }
 
     void load_row(const tensor& from, int64_t head, int64_t i, float* to) const {
@@ -221,8 +208,7 @@ class block_row {
     int64_t count_;
     int64_t begin_;  // slots
     int64_t end_;
-    int64_t keys_ = unlimited;
-    int64_t reach_ = unlimited;  // a query sees keys up to its own place plus this
+    allowed_keys keys_;
 };
 
 class reference_plan final : public stored_plan<operation> {
