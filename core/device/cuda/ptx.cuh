@@ -66,6 +66,19 @@ __device__ __forceinline__ void copy_async16(uint32_t target, const void* source
                  : "memory");
 }
 
+// Copies 4, 8 or 16 bytes; 16 go past L1. L2 gets the whole line.
+template <int Bytes>
+__device__ __forceinline__ void copy_async(uint32_t target, const void* source) {
+    if constexpr (Bytes == 16) {
+        asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(target), "l"(source)
+                     : "memory");
+    } else {
+        asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], %2;" ::"r"(target),
+                     "l"(source), "n"(Bytes)
+                     : "memory");
+    }
+}
+
 __device__ __forceinline__ void commit_copies() {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
@@ -74,6 +87,11 @@ __device__ __forceinline__ void commit_copies() {
 template <int Pending>
 __device__ __forceinline__ void wait_copies() {
     asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
+}
+
+// Has L2 fetch the line.
+__device__ __forceinline__ void prefetch(const void* global) {
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(global));
 }
 
 // ---- mbarrier ----------------------------------------------------------------------------------

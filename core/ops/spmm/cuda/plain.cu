@@ -15,6 +15,7 @@
 
 #include "core/common/checked.hpp"
 #include "core/device/cuda/check.hpp"
+#include "core/device/cuda/launch.cuh"
 #include "core/ops/cuda/elements.cuh"
 #include "core/ops/spmm/cuda/plain.hpp"
 #include "core/ops/spmm/cuda/store.cuh"
@@ -106,9 +107,11 @@ void run_plain(const context& ctx, const problem& p, const sr_bcrs_view& a, cons
                     static_cast<unsigned>(std::min(p.batch_count, max_grid_y)));
     device_scope scope(ctx.ordinal);
     if (is_integer(a.type)) {
-        plain_kernel<int32_t, int64_t><<<grid, block_threads, 0, ctx.stream>>>(k);
+        magicube::cuda::launch_kernel(plain_kernel<int32_t, int64_t>,
+                                      {grid, block_threads, 0, ctx.stream}, k);
     } else {
-        plain_kernel<float, float><<<grid, block_threads, 0, ctx.stream>>>(k);
+        magicube::cuda::launch_kernel(plain_kernel<float, float>,
+                                      {grid, block_threads, 0, ctx.stream}, k);
     }
     check(cudaGetLastError(), "plain_kernel");
 }

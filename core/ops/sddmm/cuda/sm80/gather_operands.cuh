@@ -11,35 +11,48 @@
 //     sum                   element q of a lane's four
 #pragma once
 
+#include <type_traits>
+
 #include "core/device/cuda/ptx.cuh"
+#include "core/types/dtype.hpp"
 
 namespace magicube::sddmm::sm80 {
 
-// Two 32-byte halves of a segment, each one MMA.
-template <class Accumulator,
-          void (*Mma)(Accumulator (&)[4], const uint32_t (&)[4], uint32_t, uint32_t)>
+// Two 32-byte halves of a segment, each one MMA. Type is the elements'.
+template <dtype Type>
 struct whole_operands {
-    using accumulator = Accumulator;
+    using accumulator = std::conditional_t<Type == dtype::int8, int32_t, float>;
     static constexpr int planes = 1;
 
+    static __device__ __forceinline__ void mma(accumulator (&d)[4], const uint32_t (&a)[4],
+                                               uint32_t b0, uint32_t b1) {
+        if constexpr (Type == dtype::int8) {
+            ptx::mma_s8_s8(d, a, b0, b1);
+        } else if constexpr (Type == dtype::fp16) {
+            ptx::mma_fp16(d, a, b0, b1);
+        } else if constexpr (Type == dtype::bf16) {
+            ptx::mma_bf16(d, a, b0, b1);
+        } else {
+            ptx::mma_e4m3(d, a, b0, b1);
+        }
+    }
     static __device__ __forceinline__ void multiply(accumulator (&acc)[planes][4],
                                                     const uint4& first, const uint4& second,
                                                     const uint4& a) {
         const uint32_t low[4] = {first.x, second.x, first.y, second.y};
         const uint32_t high[4] = {first.z, second.z, first.w, second.w};
-        Mma(acc[0], low, a.x, a.y);
-        Mma(acc[0], high, a.z, a.w);
+        mma(acc[0], low, a.x, a.y);
+        mma(acc[0], high, a.z, a.w);
     }
     static __device__ __forceinline__ accumulator sum(const accumulator (&acc)[planes][4], int q) {
         return acc[0][q];
     }
 };
 
-using int8_operands = whole_operands<int32_t, ptx::mma_s8_s8>;
-using fp16_operands = whole_operands<float, ptx::mma_fp16>;
-using bf16_operands = whole_operands<float, ptx::mma_bf16>;
-
-struct e4m3_operands : whole_operands<float, ptx::mma_e4m3> {};
+using int8_operands = whole_operands<dtype::int8>;
+using fp16_operands = whole_operands<dtype::fp16>;
+using bf16_operands = whole_operands<dtype::bf16>;
+using e4m3_operands = whole_operands<dtype::e4m3>;
 
 // Nibbles become the upper halves of bytes, 16 times their value, so that no sign is to be
 // extended; the sums are 256 times too large, which a shift undoes exactly.

@@ -13,6 +13,7 @@
 // Bound     the latency of scattered reads.
 #include <algorithm>
 
+#include "core/device/cuda/launch.cuh"
 #include "core/ops/spmm/cuda/stream/stream_pack.hpp"
 
 namespace magicube::spmm::stream {
@@ -75,7 +76,7 @@ __device__ void mark_columns(const pack_source& s, int64_t bundle, int64_t segme
 
 __global__ void __launch_bounds__(pack_threads)
     count_kernel(const __grid_constant__ pack_source s, int64_t bundles, uint32_t* records) {
-    extern __shared__ uint32_t bits[];
+    MAGICUBE_DYNAMIC_SHARED(uint32_t, bits, 16);
     __shared__ slot_range ranges[most_parts];
     __shared__ int count;
     const int words = s.segment_rows / 32;
@@ -143,7 +144,7 @@ __device__ void count_before(const uint32_t* bits, int words, uint16_t* before, 
 __global__ void __launch_bounds__(pack_threads)
     place_kernel(const __grid_constant__ pack_source s, bool half, const entry* entries,
                  int64_t entry_count, uint16_t* indices, int32_t* slots) {
-    extern __shared__ uint32_t bits[];
+    MAGICUBE_DYNAMIC_SHARED(uint32_t, bits, 16);
     __shared__ slot_range ranges[most_parts];
     __shared__ int totals[residues];
     const int words = s.segment_rows / 32;
@@ -263,7 +264,8 @@ cudaError_t count_records(const pack_source& source, int64_t matrices, uint32_t*
                           cudaStream_t stream) {
     const int64_t bundles = source.bundles * matrices;
     const size_t bytes = static_cast<size_t>(source.segment_rows) / 8;
-    count_kernel<<<blocks_for(bundles), pack_threads, bytes, stream>>>(source, bundles, records);
+    magicube::cuda::launch_kernel(count_kernel, {blocks_for(bundles), pack_threads, bytes, stream},
+                                  source, bundles, records);
     return cudaGetLastError();
 }
 
@@ -271,16 +273,17 @@ cudaError_t place_slots(const pack_source& source, operand_kind kind, const entr
                         int64_t entry_count, uint16_t* indices, int32_t* slots,
                         cudaStream_t stream) {
     const size_t bytes = static_cast<size_t>(source.segment_rows) / 32 * (4 + residues * 2);
-    place_kernel<<<blocks_for(entry_count), pack_threads, bytes, stream>>>(
-        source, is_half(kind), entries, entry_count, indices, slots);
+    magicube::cuda::launch_kernel(place_kernel,
+                                  {blocks_for(entry_count), pack_threads, bytes, stream}, source,
+                                  is_half(kind), entries, entry_count, indices, slots);
     return cudaGetLastError();
 }
 
 cudaError_t fill_values(const pack_source& source, operand_kind kind, const entry* entries,
                         int64_t entry_count, const int32_t* slots, uint8_t* values,
                         cudaStream_t stream) {
-    fill_kernel<<<blocks_for(entry_count), pack_threads, 0, stream>>>(source, kind, entries,
-                                                                      entry_count, slots, values);
+    magicube::cuda::launch_kernel(fill_kernel, {blocks_for(entry_count), pack_threads, 0, stream},
+                                  source, kind, entries, entry_count, slots, values);
     return cudaGetLastError();
 }
 
