@@ -4,9 +4,8 @@
 #pragma once
 
 #include <algorithm>
-#include <limits>
 
-#include "core/ops/attention/attention.hpp"
+#include "core/ops/attention/allowed_keys.hpp"
 
 namespace magicube::attention {
 
@@ -18,29 +17,26 @@ class visible_keys {
           head(head_),
           first(block * pattern.vector_length),
           count(std::min<int64_t>(pattern.vector_length, pattern.rows - first)),
-          pattern_(pattern) {
+          pattern_(pattern),
+          keys_(keys_for(p, args.causal_offsets, args.key_lengths, batch_)) {
         const int64_t index = pattern.block_row_index(p.pattern_of(batch, head), block);
         begin = pattern.row_begin[index];
         end = pattern.row_end[index];
-        if (p.key_lengths) keys_ = args.key_lengths[batch];
-        if (p.causal) {
-            reach_ =
-                saturating_sum(p.causal_offset, p.causal_offsets ? args.causal_offsets[batch] : 0);
-        }
     }
 
     // Whether query first + i may see the key of a slot.
     bool allowed(int64_t slot, int64_t i) const {
-        return within(pattern_.col_indices[slot], i) && pattern_.exists(slot, i);
+        return keys_(first + i, pattern_.col_indices[slot]) && pattern_.exists(slot, i);
     }
 
     // The first slot of the block row whose key lies beyond the lengths or the causal rule for
     // query first + i: as columns ascend, all that follow do.
     int64_t limit_of(int64_t i) const {
-        if (keys_ == unlimited && reach_ == unlimited) return end;
+        if (keys_.keys == allowed_keys::unlimited && keys_.reach == allowed_keys::unlimited)
+            return end;
         const int32_t* cols = pattern_.col_indices;
-        const auto* limit = std::partition_point(cols + begin, cols + end,
-                                                 [&](int32_t col) { return within(col, i); });
+        const auto* limit = std::partition_point(
+            cols + begin, cols + end, [&](int32_t col) { return keys_(first + i, col); });
         return limit - cols;
     }
 
@@ -52,20 +48,8 @@ class visible_keys {
     int64_t end;
 
   private:
-    static constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
-
-    // Where the sum saturates, the exact one would also allow all keys or none.
-    static int64_t saturating_sum(int64_t a, int64_t b) {
-        int64_t sum = 0;
-        if (!__builtin_add_overflow(a, b, &sum)) return sum;
-        return a > 0 ? unlimited : std::numeric_limits<int64_t>::min();
-    }
-
-    bool within(int64_t key, int64_t i) const { return key < keys_ && key - (first + i) <= reach_; }
-
     const sr_bcrs_view& pattern_;
-    int64_t keys_ = unlimited;
-    int64_t reach_ = unlimited;  // a query sees keys up to its own place plus this
+    const allowed_keys keys_;
 };
 
 }  // namespace magicube::attention

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/types/floats.hpp"
 #include "emulation/matrix.hpp"
 
 namespace magicube::ptx {
@@ -119,6 +120,32 @@ void take_registers(EMULATED_SITE) {
 
 inline void load_matrices_transposed(uint32_t (&r)[4], uint32_t address, EMULATED_SITE) {
     emulated::load_matrices(r, 4, true, address, at);
+}
+
+inline void load_matrices(uint32_t (&r)[4], uint32_t address, EMULATED_SITE) {
+    emulated::load_matrices(r, 4, false, address, at);
+}
+
+// Element (r, c) of an 8x8 matrix is half c % 2 of lane 4 * r + c / 2.
+inline uint32_t transpose_matrix(uint32_t elements, EMULATED_SITE) {
+    const int row = emulated::lane_id() / 4, pair = emulated::lane_id() % 4;
+    uint32_t words[2];
+    for (int i = 0; i < 2; ++i)
+        words[i] = emulated::shuffle(~0u, elements, (2 * pair + i) * 4 + row / 2, 32,
+                                     emulated::shuffle_kind::index, "movmatrix", at);
+    const int shift = row % 2 * 16;
+    return (words[0] >> shift & 0xffff) | (words[1] >> shift & 0xffff) << 16;
+}
+
+inline float exp2_fast(float x) {
+    const float y = std::exp2(x);
+    return y < std::numeric_limits<float>::min() ? 0.0f : y;
+}
+inline uint32_t pack_fp16(float first, float second) {
+    return half(first).bits | uint32_t{half(second).bits} << 16;
+}
+inline uint32_t pack_bf16(float first, float second) {
+    return bfloat16(first).bits | uint32_t{bfloat16(second).bits} << 16;
 }
 
 #define EMULATED_MMA(NAME, A, B, ACCUMULATOR)                                                 \
