@@ -187,6 +187,42 @@ __device__ __forceinline__ void load_matrices_transposed(uint32_t (&r)[4], uint3
                  : "r"(address));
 }
 
+// Four 8x8 matrices of 16-bit elements as they lie; lane l names row l % 8 of matrix l / 8.
+__device__ __forceinline__ void load_matrices(uint32_t (&r)[4], uint32_t address) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(address));
+}
+
+// Transposes an 8x8 matrix of 16-bit elements, two of a row a lane.
+__device__ __forceinline__ uint32_t transpose_matrix(uint32_t elements) {
+    uint32_t transposed;
+    asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;"
+                 : "=r"(transposed)
+                 : "r"(elements));
+    return transposed;
+}
+
+// 2^x within 2 units in the last place; subnormal results are 0.
+__device__ __forceinline__ float exp2_fast(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+// Two numbers rounded to 16 bits, the first in the low half.
+__device__ __forceinline__ uint32_t pack_fp16(float first, float second) {
+    uint32_t packed;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(second), "f"(first));
+    return packed;
+}
+
+__device__ __forceinline__ uint32_t pack_bf16(float first, float second) {
+    uint32_t packed;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(second), "f"(first));
+    return packed;
+}
+
 #define MAGICUBE_MMA_K32(NAME, SHAPE_TYPES, ACCUMULATOR, CONSTRAINT)                             \
     __device__ __forceinline__ void NAME(ACCUMULATOR(&d)[4], const uint32_t(&a)[4], uint32_t b0, \
                                          uint32_t b1) {                                          \

@@ -2,21 +2,12 @@
 // What every CUDA kernel of SpMM is told about C and the epilogue.
 #pragma once
 
+#include "core/ops/cuda/operands.hpp"
 #include "core/ops/spmm/spmm.hpp"
 
 namespace magicube::spmm::cuda {
 
-// An array of scales or summands of a batch, on the device.
-struct batched_scales {
-    const float* data;
-    int64_t batch_stride;
-    int64_t step;
-    float absent;
-
-    MAGICUBE_HOST_DEVICE scale_reader at(int64_t batch) const {
-        return {data ? data + batch * batch_stride : nullptr, step, absent};
-    }
-};
+using magicube::cuda::batched_scales;
 
 struct store_arguments {
     void* c;

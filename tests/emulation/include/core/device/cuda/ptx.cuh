@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/types/floats.hpp"
 #include "emulation/matrix.hpp"
 
 namespace magicube::ptx {
@@ -123,6 +124,25 @@ void take_registers(EMULATED_SITE) {
 
 inline void load_matrices_transposed(uint32_t (&r)[4], uint32_t address, EMULATED_SITE) {
     emulated::load_matrices(r, 4, true, address, at);
+}
+
+inline void load_matrices(uint32_t (&r)[4], uint32_t address, EMULATED_SITE) {
+    emulated::load_matrices(r, 4, false, address, at);
+}
+
+inline uint32_t transpose_matrix(uint32_t elements, EMULATED_SITE) {
+    return emulated::transpose_matrix(elements, at);
+}
+
+inline float exp2_fast(float x) {
+    const float y = std::exp2(x);
+    return y < std::numeric_limits<float>::min() ? 0.0f : y;
+}
+inline uint32_t pack_fp16(float first, float second) {
+    return half(first).bits | uint32_t{half(second).bits} << 16;
+}
+inline uint32_t pack_bf16(float first, float second) {
+    return bfloat16(first).bits | uint32_t{bfloat16(second).bits} << 16;
 }
 
 #define EMULATED_MMA(NAME, A, B, ACCUMULATOR)                                             \
