@@ -27,7 +27,7 @@ int64_t tile_bytes(const problem& p, const packing& how) {
 }
 
 int64_t value_arrays(const sr_bcrs_view& a) {
-    return separate_values(a) ? a.batch_count : 1;
+    return separate_values(a) ? a.batch_count : std::min<int64_t>(a.batch_count, 1);
 }
 
 // Sections of a plan's buffer and of the workspace.
