@@ -14,10 +14,10 @@ static void fill_weight(int8_t* weight, uint64_t* random) {
     memset(weight, 0, (size_t)M * K);
     for (int block = 0; block < M; block += V) {
         for (int group = 0; group < K; group += GROUP) {
-            const int first = (int)(next_random(random) >> 32) % GROUP;
+            const int first = (int)(next_random(random) >> 33) % GROUP;
             for (int row = block; row < block + V; ++row) {
-                const int a = (int)(next_random(random) >> 32) % 4;
-                const int b = (a + 1 + (int)(next_random(random) >> 32) % 3) % 4;
+                const int a = (int)(next_random(random) >> 33) % 4;
+                const int b = (a + 1 + (int)(next_random(random) >> 33) % 3) % 4;
                 weight[row * K + group + (first + a) % GROUP] = random_int8(random);
                 weight[row * K + group + (first + b) % GROUP] = random_int8(random);
             }

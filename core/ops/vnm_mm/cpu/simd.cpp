@@ -3,10 +3,11 @@
 //
 // The columns that a block row selects are the vectors of an SR-BCRS matrix with V rows (64 at
 // most), in which each row has its two values of a group and two zeros. Four slots of 8 bits, one
-// group, are one dot product of VNNI, so that the zeros cost what a group costs anyhow; for wider
-// types they cost half of the multiplications, which blocks of four rows that share the loads of B
-// pay back. With V = 1 a row brings its own two columns and no zero. Values are expanded when they
-// are packed: when the plan is made, when they are updated, or in the workspace of each call.
+// group, are one dot product of VNNI, so that the zeros cost what a group costs anyhow. For floats
+// they would be half of the multiplications: an element mask tells which two a row keeps, and it
+// meets those alone. With V = 1 a row brings its own two columns and no zero. Values are expanded
+// when they are packed: when the plan is made, when they are updated, or in the workspace of each
+// call.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -23,7 +24,12 @@ extern const implementation<operation> cpu_simd;
 namespace magicube::vnm_mm {
 namespace {
 
-// A as an SR-BCRS matrix without arrays.
+// Whether rows bring their two elements of each four slots alone: floats do, with V above 1.
+bool keeps_two(const vnm_view& a) {
+    return is_floating(a.type) && a.vector_length > 1;
+}
+
+// A as an SR-BCRS matrix without arrays; a mask is there or not.
 sr_bcrs_view expanded_shape(const vnm_view& a) {
     constexpr int32_t tallest = 64;
     sr_bcrs_view view;
@@ -40,6 +46,8 @@ sr_bcrs_view expanded_shape(const vnm_view& a) {
     checked_mul(checked_mul(count, 4, "problem's expanded values"),
                 std::max<int64_t>(a.batch_count, 1), "problem's expanded values");
     view.values_stride = separate_values(a) ? count : 0;
+    static constexpr uint8_t present = 0;
+    view.element_mask = keeps_two(a) ? &present : nullptr;
     return view;
 }
 
@@ -48,6 +56,7 @@ spmm::problem expanded_problem(const problem& p) {
     static_cast<product_problem&>(result) = p;
     result.implementation = nullptr;
     result.pattern = expanded_shape(p.pattern);
+    result.two_of_four = keeps_two(p.pattern);
     return result;
 }
 
@@ -115,6 +124,7 @@ void expand(const context& ctx, const vnm_view& from, const sr_bcrs_view& shape,
 struct expanded_matrix {
     std::vector<int64_t> begins;  // one more than there are block rows
     std::vector<int32_t> columns;
+    std::vector<uint8_t> mask;  // of the two elements a group, for floats that meet them alone
     std::vector<char> values;
 
     expanded_matrix(const context& ctx, const vnm_view& from, sr_bcrs_view& view,
@@ -131,6 +141,10 @@ struct expanded_matrix {
         view.row_begin = {begins.data(), index_type::int64};
         view.row_end = {begins.data() + 1, index_type::int64};
         view.col_indices = columns.data();
+        if (keeps_two(from)) {
+            mark_kept(from, view.vector_length);
+            view.element_mask = mask.data();
+        }
         if (!with_values) return;
         values.resize(static_cast<size_t>(expanded_bytes(view)));
         expand(ctx, from, view, values.data());
@@ -138,6 +152,19 @@ struct expanded_matrix {
     }
 
   private:
+    void mark_kept(const vnm_view& from, int64_t height) {
+        const int64_t bytes = height / 8, budget = from.column_budget();
+        mask.resize(columns.size() * static_cast<size_t>(bytes));
+        for (int64_t row = 0; row < from.rows; ++row)
+            for (int64_t g = 0; g < from.groups(); ++g)
+                for (int32_t i = 0; i < from.n; ++i) {
+                    const int64_t slot =
+                        (row / height * from.groups() + g) * budget + from.place(row, g, i);
+                    mask[static_cast<size_t>(slot * bytes + row % height / 8)] |=
+                        static_cast<uint8_t>(1 << row % 8);
+                }
+    }
+
     // A place that repeats a column names it again: it has no value there.
     static int32_t* name_columns(const vnm_view& from, int64_t row, int64_t group,
                                  int32_t* column) {
