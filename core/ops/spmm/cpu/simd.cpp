@@ -7,8 +7,8 @@
 // the L1 cache holds, and multiplied by all V rows; sums of the tile stay on the stack. Floats of
 // which each row has two in four slots (an A in V:N:M) are multiplied one by one, with rows of the
 // tile itself. Where a block row is too long for 32 bits, the sums of each segment are folded into
-// 64 bits; a 16-bit B makes two passes, one a plane. Neighbouring tasks share a tile of B, which the
-// L2 cache holds up to some 10,000 rows.
+// 64 bits; a 16-bit B makes two passes, one a plane. Neighbouring tasks share a tile of B, which
+// the L2 cache holds up to some 10,000 rows.
 #include <algorithm>
 
 #include "core/ops/reference.hpp"

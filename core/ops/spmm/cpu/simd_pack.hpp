@@ -3,8 +3,9 @@
 //
 // A: block row after block row, each in segments of segment_groups groups of slots. A segment is V
 // initial sums, then [group][V] groups of four bytes; the last group of a block row is filled with
-// zeros. Of floats with two elements in each four slots a segment has, in as many bytes, [V][element]
-// pairs of the value and of its column. Where a block row starts is found from the pattern.
+// zeros. Of floats with two elements in each four slots a segment has, in as many bytes,
+// [V][element] pairs of the value and of its column. Where a block row starts is found from the
+// pattern.
 // B: tile after tile of 64 columns, or 16 where C has few; a tile is [plane][row][column] elements,
 // its columns permuted in pieces, columns past the end zero.
 #pragma once
