@@ -59,6 +59,10 @@ def test_c_attention(c_programs):
     assert "largest error" in run(c_programs / "sparse_attention")
 
 
+def test_c_vnm(c_programs):
+    assert "0 of 65536 elements differ from the plain loop" in run(c_programs / "vnm_spmm")
+
+
 def test_c_example_compiles_with_one_cc_command(tmp_path):
     folder = library_folder()
     program = tmp_path / "program"
@@ -67,7 +71,7 @@ def test_c_example_compiles_with_one_cc_command(tmp_path):
     run(program)
 
 
-@pytest.mark.parametrize("name", ["spmm.py", "attention.py"])
+@pytest.mark.parametrize("name", ["spmm.py", "attention.py", "vnm.py"])
 def test_python_example(name):
     assert "error" in run(sys.executable, EXAMPLES / "python" / name)
 

@@ -15,7 +15,7 @@ from magicube import io
 typer_testing = pytest.importorskip("typer.testing")
 scipy_sparse = pytest.importorskip("scipy.sparse")
 
-from magicube.cli import _cases, _verify  # noqa: E402
+from magicube.cli import _cases, _operations, _verify  # noqa: E402
 from magicube.cli import app  # noqa: E402
 
 ISSUE_BENCH = (
@@ -214,7 +214,7 @@ def test_issue_verify_command_line():
     assert done.returncode == 0, done.stdout
     told = json.loads(done.stdout)
     assert told["cases"] >= 400 and told["failures"] == []
-    assert set(told["operations"]) == set(_cases.OPERATIONS)
+    assert set(told["operations"]) == set(_operations.OPERATIONS)
 
 
 def test_verify_catches_a_wrong_result_and_reproduces_it(monkeypatch):
@@ -254,8 +254,8 @@ def test_verify_refuses():
 
 
 def test_every_case_follows_from_its_seed():
-    for name in _cases.OPERATIONS:
-        make = _cases.OPERATIONS[name][0]
+    for name in _operations.OPERATIONS:
+        make = _operations.OPERATIONS[name][0]
         first, second = (make(np.random.default_rng([1, 2, 3])).parameters for _ in range(2))
         assert first == second
         assert _verify.run_case(name, 0, 1, "cpu") == _verify.run_case(name, 0, 1, "cpu")

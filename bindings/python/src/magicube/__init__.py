@@ -43,7 +43,7 @@ from magicube.errors import (
     NoDeviceError,
     NotSupportedError,
 )
-from magicube.sparse import SrBcrs, validate
+from magicube.sparse import SrBcrs, Vnm, validate
 
 __version__ = _version()
 
@@ -70,6 +70,7 @@ __all__ = [
     "SparseSoftmaxPlan",
     "SpMMPlan",
     "SrBcrs",
+    "Vnm",
     "__version__",
     "attention",
     "attention_implementations",
