@@ -18,8 +18,8 @@ void add_product(const context& ctx, double factor, int64_t depth, const double*
                  int64_t rows, const double* b, int64_t ldb, int64_t cols, double* c, int64_t ldc,
                  part wanted = part::all);
 
-// Replaces the upper triangle of a symmetric A by U with A = U^T U; nothing below the diagonal is read
-// or written. Returns -1, or the column at which A turns out not to be positive definite.
+// Replaces the upper triangle of a symmetric A by U with A = U^T U; nothing below the diagonal is
+// read or written. Returns -1, or the column at which A turns out not to be positive definite.
 int64_t cholesky(const context& ctx, double* a, int64_t n, int64_t ld);
 
 // X = (U^T)^-1, lower triangular with zeros above, for the U of cholesky.

@@ -2,10 +2,10 @@
 // Which columns of a group the rows of a V:N:M block share.
 //
 // A score gives a set of columns a number, the sum over the rows of what each row keeps of them. It
-// grows set by set: extend(d, chosen) makes the state of chosen[0..d] from that of chosen[0..d), and
-// value(d) is the number of the first d columns. Up to 2,000 sets all are tried. Above that columns
-// are taken one by one, the best first, and then exchanged one for one as long as that helps; the
-// tests hold this to 98 % of the best set's score.
+// grows set by set: extend(d, chosen) makes the state of chosen[0..d] from that of chosen[0..d),
+// and value(d) is the number of the first d columns. Up to 2,000 sets all are tried. Above that
+// columns are taken one by one, the best first, and then exchanged one for one as long as that
+// helps; the tests hold this to 98 % of the best set's score.
 #pragma once
 
 #include <algorithm>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Fisher information of a row is estimated from s gradients as lambda I + sum g g^T / s and kept
-// in diagonal blocks of B columns; its inverse is made by s rank-one updates (Woodbury), as in the
-// optimal BERT surgeon (arXiv 2203.07259). A row group's blocks are made when the first group of
-// columns that meets them is reached, and given up after the last one: what is in memory at a time
-// are the blocks that meet one group. Pruned columns leave their block by elimination, so that all
-// kept weights of a block go on making up for what is pruned later.
+// The Fisher information of a row is estimated from s gradients as lambda I + sum g g^T / s and
+// kept in diagonal blocks of B columns; its inverse is made by s rank-one updates (Woodbury), as
+// in the optimal BERT surgeon (arXiv 2203.07259). A row group's blocks are made when the first
+// group of columns that meets them is reached, and given up after the last one: what is in memory
+// at a time are the blocks that meet one group. Pruned columns leave their block by elimination,
+// so that all kept weights of a block go on making up for what is pruned later.
 #include "core/prune/obs_forms.hpp"
 
 namespace magicube {

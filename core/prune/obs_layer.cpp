@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // With U upper triangular and H^-1 = U^T U, the inverse of H restricted to columns c and on is the
-// product of U's rows and columns c and on with themselves. So one U serves all rows: a group's A is
-// made of its own rows of U, and the change of all later columns is a product with those rows. That
-// leaves the kept weights of earlier groups as they were when later ones are pruned; where params
-// ask for it, a second pass then solves H_SS v = (H w)_S for the kept columns S of every row, which
-// is the best that the mask allows.
+// product of U's rows and columns c and on with themselves. So one U serves all rows: a group's A
+// is made of its own rows of U, and the change of all later columns is a product with those rows.
+// That leaves the kept weights of earlier groups as they were when later ones are pruned; where
+// params ask for it, a second pass then solves H_SS v = (H w)_S for the kept columns S of every
+// row, which is the best that the mask allows.
 #include "core/prune/algebra.hpp"
 #include "core/prune/obs_forms.hpp"
 #include "core/types/runs.hpp"

@@ -12,8 +12,8 @@
 
 namespace magicube {
 
-// Hands out arrays, one behind the other. Without memory it counts bytes alone, so that one function
-// both measures a layout and makes it.
+// Hands out arrays, one behind the other. Without memory it counts bytes alone, so that one
+// function both measures a layout and makes it.
 class arena {
   public:
     explicit arena(void* memory) : memory_(static_cast<char*>(memory)) {}

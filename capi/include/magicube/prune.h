@@ -50,10 +50,10 @@ magicubeStatus_t magicubePrune(magicubeHandle_t handle, magicubeConstDnMatDescr_
 /*
  * Pruning to V:N:M (VENOM, arXiv 2310.02065). Columns are cut into groups of m and rows into row
  * groups of vector_length, V; the last of each may be short. The rows of a row group share a few
- * columns of each group, the column budget: 4, or n + 2 for n above 3. Within these each row keeps n
- * weights of its own. n = 2 is what Sparse Tensor Cores multiply; more is for pruning step by step.
- * A group that has no more columns than the budget offers all of them, and one with fewer than n
- * keeps all.
+ * columns of each group, the column budget: 4, or n + 2 for n above 3. Within these each row keeps
+ * n weights of its own. n = 2 is what Sparse Tensor Cores multiply; more is for pruning step by
+ * step. A group that has no more columns than the budget offers all of them, and one with fewer
+ * than n keeps all.
  */
 typedef struct magicubePruneVnmParams {
     size_t struct_size;
@@ -103,11 +103,11 @@ typedef enum magicubeObsSelection {
 } magicubeObsSelection_t;
 
 /*
- * Second-order pruning to V:N:M, by the optimal brain surgeon. With A the inverse curvature of a row
- * and w its weights, pruning the set P costs w_P^T (A_PP)^-1 w_P / 2 in loss, and the best change of
- * all weights is -A[:, P] (A_PP)^-1 w_P (optimal BERT surgeon, arXiv 2203.07259; OBC, arXiv
- * 2208.11580). Groups of columns are pruned from left to right, each with the weights that earlier
- * ones left and with what is still free to make up for it.
+ * Second-order pruning to V:N:M, by the optimal brain surgeon. With A the inverse curvature of a
+ * row and w its weights, pruning the set P costs w_P^T (A_PP)^-1 w_P / 2 in loss, and the best
+ * change of all weights is -A[:, P] (A_PP)^-1 w_P (optimal BERT surgeon, arXiv 2203.07259; OBC,
+ * arXiv 2208.11580). Groups of columns are pruned from left to right, each with the weights that
+ * earlier ones left and with what is still free to make up for it.
  *
  * - Layer-wise, from INPUTS or a HESSIAN: H = X^T X + lambda I, the same for all rows: the error of
  *   the layer's outputs. Kept weights of a group are not changed by later groups while columns are
@@ -116,11 +116,11 @@ typedef enum magicubeObsSelection {
  *   columns of one row, inverted by rank-one updates. All kept weights of a block stay free.
  *
  * lambda is damping times the mean diagonal of the curvature without it. Selection, for n up to 2:
- * EXHAUSTIVE keeps in each row the weights of least cost, and takes the columns of least cost to all
- * rows together (all sets, or exchanges above 2,000 sets, as magicubePruneVnm); PAIRWISE does the
- * same with the cost of removing the kept weights themselves, VENOM's cheaper variant. For n from 3
- * both remove columns one by one, that of least cost to all rows first, down to the budget, and then
- * in each row the one or two weights of least cost, exactly.
+ * EXHAUSTIVE keeps in each row the weights of least cost, and takes the columns of least cost to
+ * all rows together (all sets, or exchanges above 2,000 sets, as magicubePruneVnm); PAIRWISE does
+ * the same with the cost of removing the kept weights themselves, VENOM's cheaper variant. For n
+ * from 3 both remove columns one by one, that of least cost to all rows first, down to the budget,
+ * and then in each row the one or two weights of least cost, exactly.
  */
 typedef struct magicubePruneVnmObsParams {
     size_t struct_size;
@@ -133,10 +133,10 @@ typedef struct magicubePruneVnmObsParams {
     int32_t fisher_block; /* with GRADIENTS: from 1 to 256 */
     int32_t refit;        /* layer-wise: not 0 for the last solution of each row */
 } magicubePruneVnmObsParams_t;
-#define MAGICUBE_PRUNE_VNM_OBS_PARAMS_INIT                                                   \
-    {                                                                                        \
-        sizeof(magicubePruneVnmObsParams_t), 64, 2, 8, MAGICUBE_CURVATURE_INPUTS,            \
-            MAGICUBE_OBS_EXHAUSTIVE, 0.01, 16, 1                                             \
+#define MAGICUBE_PRUNE_VNM_OBS_PARAMS_INIT                                        \
+    {                                                                             \
+        sizeof(magicubePruneVnmObsParams_t), 64, 2, 8, MAGICUBE_CURVATURE_INPUTS, \
+            MAGICUBE_OBS_EXHAUSTIVE, 0.01, 16, 1                                  \
     }
 
 /*
