@@ -208,8 +208,8 @@ def main() -> int:
     corrected = [e for e in result["results"] if e["method"] == "second order, corrected"]
     if any(entry["loss_to_magnitude"] > MOST_LOSS for entry in corrected):
         print(
-            f"prune_encoder: second order, corrected, loses more than {MOST_LOSS} of what magnitude "
-            "loses", file=sys.stderr,
+            f"prune_encoder: second order, corrected, loses more than {MOST_LOSS} of what "
+            "magnitude loses", file=sys.stderr,
         )
         return 1
     return 0

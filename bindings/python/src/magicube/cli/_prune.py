@@ -173,7 +173,9 @@ def prune(
     v: Annotated[int, typer.Option("--v", help="vnm: 1, 16, 32, 64, 128 or 256 rows.")] = 64,
     n: Annotated[int, typer.Option("--n", help="vnm: weights kept of each group.")] = 2,
     m: Annotated[int, typer.Option("--m", help="vnm: columns of a group.")] = 8,
-    method: Annotated[str, typer.Option(help="vnm: magnitude or obs (second order).")] = "magnitude",
+    method: Annotated[
+        str, typer.Option(help="vnm: magnitude or obs (second order).")
+    ] = "magnitude",
     inputs: Annotated[
         Optional[str],
         typer.Option(help="obs: a .safetensors file with each layer's inputs, samples x K."),

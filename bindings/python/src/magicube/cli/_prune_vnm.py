@@ -61,7 +61,7 @@ def _inputs_of(inputs: Container, name: str, columns: int) -> Array:
 def prune_tensor(weight: Array, x: Array | None, how: How) -> tuple[Array, Array, dict[str, Any]]:
     """The pruned weight, its keep-mask, and what is to be told of them."""
     wide = weight.astype(np.float32) if weight.dtype == np.float64 else weight
-    pattern = {"vector_length": how.v, "m": how.m, "n": how.n}
+    pattern: dict[str, Any] = {"vector_length": how.v, "m": how.m, "n": how.n}
     if x is None:
         mask = np.asarray(mc.prune_vnm(wide, norm=how.norm, **pattern))
         pruned = np.where(mask != 0, wide, wide.dtype.type(0))
