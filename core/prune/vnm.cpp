@@ -3,6 +3,7 @@
 
 #include "core/common/pointers.hpp"
 #include "core/formats/validate.hpp"
+#include "core/formats/vnm/layout.hpp"
 #include "core/prune/choose_columns.hpp"
 #include "core/prune/ranking.hpp"
 #include "core/prune/workers.hpp"
@@ -135,9 +136,8 @@ void prune_block(const dense_view& weight, const vnm_pattern& pattern, prune_nor
 }  // namespace
 
 void require_vnm(const vnm_pattern& pattern) {
-    const int32_t v = pattern.vector_length;
-    require_value(v == 1 || v == 16 || v == 32 || v == 64 || v == 128 || v == 256,
-                  "params->vector_length is ", v, "; it must be 1, 16, 32, 64, 128 or 256");
+    require_value(is_vnm_vector_length(pattern.vector_length), "params->vector_length is ",
+                  pattern.vector_length, "; it must be 1, 16, 32, 64, 128 or 256");
     require_value(pattern.m >= 4 && pattern.m <= 65536, "params->m is ", pattern.m,
                   "; it must be from 4 to 65536");
     require_value(pattern.n >= 1 && pattern.n <= pattern.m, "params->n is ", pattern.n,

@@ -53,7 +53,8 @@ magicubeStatus_t magicubePrune(magicubeHandle_t handle, magicubeConstDnMatDescr_
  * columns of each group, the column budget: 4, or n + 2 for n above 3. Within these each row keeps
  * n weights of its own. n = 2 is what Sparse Tensor Cores multiply; more is for pruning step by
  * step. A group that has no more columns than the budget offers all of them, and one with fewer
- * than n keeps all.
+ * than n keeps all. Such a mask converts to V:N:M (convert.h) where that format has the pattern: n
+ * up to 254, and m of at least n + 2 for n above 3.
  */
 typedef struct magicubePruneVnmParams {
     size_t struct_size;

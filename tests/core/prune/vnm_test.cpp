@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/formats/cases.hpp"
+#include "core/formats/vnm/convert.hpp"
 #include "core/ops/views.hpp"
 #include "core/prune/choose_columns.hpp"
 #include "support/aligned_buffer.hpp"
@@ -224,6 +225,27 @@ TEST_CASE("V:N:M magnitude: above 2,000 sets at least 98 % of the best set's ene
         }
     CAPTURE(least);
     CHECK(least >= 0.98);
+}
+
+TEST_CASE("what V:N:M pruning keeps converts to V:N:M, every element of it") {
+    generator random(57);
+    for (const auto& p : {pattern_of(1, 2, 4), pattern_of(16, 2, 8), pattern_of(64, 2, 300),
+                          pattern_of(32, 1, 7), pattern_of(16, 3, 9), pattern_of(16, 6, 16)})
+        for (const int64_t cols : {1, 3, 17, 21, 305}) {
+            dense_sample weight({kind::fp32, 67, cols, false, 0}, random);
+            dense_sample mask(mask_shape_of(weight, true), random);
+            prune_into(context(), weight, p, prune_norm::l2, mask);
+            const dense_view kept = view_of(mask);
+            const dense_source source{view_of(weight), &kept};
+            vnm_target target;
+            target.vector_length = p.vector_length;
+            target.n = p.n;
+            target.m = p.m;
+            double elements = 0;
+            for (int64_t i = 0; i < 67; ++i)
+                for (int64_t j = 0; j < cols; ++j) elements += mask.at(0, i, j);
+            CHECK(static_cast<double>(count_vnm(context(), source, target)) == elements);
+        }
 }
 
 TEST_CASE("V:N:M magnitude: unchecked NaN and infinity crash nothing and keep the pattern") {
