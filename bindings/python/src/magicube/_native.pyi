@@ -14,6 +14,8 @@ ATTENTION_PATTERNS: dict[str, int]
 VALIDATIONS: dict[str, int]
 NORMS: dict[str, int]
 SCOPES: dict[str, int]
+CURVATURES: dict[str, int]
+OBS_SELECTIONS: dict[str, int]
 CALIBRATIONS: dict[str, int]
 LOG_LEVELS: dict[str, int]
 
@@ -198,6 +200,25 @@ def prune(
     workspace: int,
     bytes: int,
 ) -> None: ...
+def prune_vnm_workspace(handle: Handle, weight: DnMat, params: dict[str, int]) -> int: ...
+def prune_vnm(
+    handle: Handle, weight: DnMat, mask: DnMat, params: dict[str, int], workspace: int, bytes: int
+) -> None: ...
+def prune_vnm_obs_workspace(
+    handle: Handle, weight: DnMat, curvature: DnMat, params: dict[str, int | float]
+) -> int: ...
+def prune_vnm_obs(
+    handle: Handle,
+    weight: DnMat,
+    curvature: DnMat,
+    mask: DnMat,
+    updated: DnMat,
+    params: dict[str, int | float],
+    workspace: int,
+    bytes: int,
+) -> None: ...
+def kept_energy(handle: Handle, weight: DnMat, mask: DnMat) -> float: ...
+def vnm_schedule(m: int, n: int, steps: int) -> list[int]: ...
 def quantize_workspace(
     handle: Handle, real: DnMat, quantized: DnMat, params: dict[str, int | float]
 ) -> int: ...
