@@ -116,6 +116,26 @@ TEST_CASE("SparseSoftmax simd: every type in and out and vector length at every 
     });
 }
 
+TEST_CASE("SparseSoftmax simd: rows of several tiles, written onto the scores") {
+    each_level([](uint64_t level) {
+        for (const int64_t v : {1, 4}) {
+            for (const bool in_place : {false, true}) {
+                support::softmax_case test;
+                test.v = v;
+                test.s = v == 1 ? 1 : 32;
+                test.m = 5;
+                test.n = 10'000;
+                test.density = 0.9;
+                test.in_place = in_place;
+                test.col_scale = granularity::col;
+                test.special_rows = v == 4;
+                test.seed = 95'000 + 10 * level + static_cast<uint64_t>(v);
+                CHECK(run(test) == "");
+            }
+        }
+    });
+}
+
 TEST_CASE("Attention simd: types, masks, causal rule and special rows at every level") {
     constexpr kind types[] = {kind::fp32, kind::fp16, kind::bf16};
     each_level([&](uint64_t level) {
