@@ -70,8 +70,8 @@ TEST_CASE("MAGICUBE_VERBOSE=bench prints the command that reproduces a plan") {
         has(output, "magicube bench sddmm --m 20 --k 9 --n 30 --lhs int8 --rhs int8 --out fp32 "));
     CHECK(has(output, "magicube bench softmax --m 20 --n 30 --in fp32 --out fp32 "));
     CHECK_FALSE(has(output, "last resort"));
-    // Attention has no such command.
-    CHECK_FALSE(has(output, "bench attention"));
+    CHECK(has(output,
+              "magicube bench attention --m 20 --k 64 --n 30 --heads 1 --in fp16 --out fp16 "));
     CHECK_FALSE(has(output, "bench  "));
 }
 
