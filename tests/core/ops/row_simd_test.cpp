@@ -51,6 +51,22 @@ TEST_CASE("SDDMM simd: every type and vector length at every level, with every t
     });
 }
 
+TEST_CASE("SDDMM simd: the shortest sums of every type at every level") {
+    each_level([](uint64_t level) {
+        uint64_t seed = 65'000 + 1000 * level;
+        for (const auto pair : sddmm_pairs) {
+            for (const int64_t k : {1, 2, 3}) {
+                support::sddmm_case test;
+                test.type = static_cast<kind>(pair.lhs);
+                test.out = is_integer(pair.lhs) ? kind::int32 : kind::fp32;
+                test.k = k;
+                test.seed = ++seed;
+                CHECK(run(test) == "");
+            }
+        }
+    });
+}
+
 TEST_CASE("SDDMM simd: scales, outputs and batches at every level") {
     each_level([](uint64_t level) {
         uint64_t seed = 70'000 + 1000 * level;
