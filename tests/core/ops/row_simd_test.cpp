@@ -37,10 +37,11 @@ TEST_CASE("SDDMM simd: every type and vector length at every level, with every t
                 test.out = is_integer(pair.lhs) && seed % 2 ? kind::int32 : kind::fp32;
                 test.v = v;
                 test.s = seed % 3 ? 16 : 1;
-                test.m = 2 * v + v / 2 + v % 2;
-                test.n = 60 + static_cast<int64_t>(seed % 75);
-                test.k = 1 + static_cast<int64_t>(seed * 7 % 150);
-                test.density = 0.6;  // block rows of more than a tile
+                // Short vectors have block rows of more than a tile, long ones a part of a row.
+                test.m = v < 16 ? 2 * v + v / 2 + v % 2 : v + v / 2;
+                test.n = v < 16 ? 110 + static_cast<int64_t>(seed % 25) : 30;
+                test.k = 1 + static_cast<int64_t>(seed * 7 % (v < 16 ? 150 : 70));
+                test.density = 0.7;
                 test.a_col = seed % 2 == 0;
                 test.b_col = seed % 4 == 0;
                 test.mask = seed % 5 == 0;
@@ -80,6 +81,7 @@ TEST_CASE("SDDMM simd: scales, outputs and batches at every level") {
                 test.b_scale = granularity::col;
                 test.out_scale = !support::is_float(out);
                 test.scales_per_matrix = true;
+                test.m = test.n = 20;
                 test.batch = 2;
                 test.pattern_batch = seed % 2 ? 2 : 1;
                 test.a_shared = seed % 3 == 0;
