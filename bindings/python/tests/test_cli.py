@@ -136,6 +136,23 @@ def test_bench_softmax(scores, out):
     assert told["correct"] and told["peers"]["numpy_csr_fp32"]["agrees"]
 
 
+@pytest.mark.parametrize("inputs, out", [("fp32", "fp32"), ("fp16", "fp16"), ("bf16", "fp32")])
+def test_bench_attention(inputs, out):
+    told = invoke_json(
+        "bench", "attention", "--m", 40, "--n", 50, "--k", 12, "--heads", 3, "--rounds", 1,
+        "--in", inputs, "--out", out, "--peers",
+    )
+    assert told["correct"] and told["heads"] == 3
+    assert told["peers"]["numpy_dense_fp32"]["agrees"]
+
+
+def test_bench_tells_memory_and_processor_time():
+    told = invoke_json("bench", "spmm", *SMALL, "--peers")
+    assert told["plan_bytes"] > 0 and told["workspace_bytes"] > 0
+    assert 0 < told["cpu_us"] < 1e6
+    assert told["peers"]["numpy_dense_fp32"]["cpu_us"] > 0
+
+
 def test_bench_sweep_and_plots(tmp_path):
     plot = tmp_path / "out.png"
     told = invoke_json(

@@ -4,11 +4,11 @@
 // A is packed in the plan, or for values of each call in the workspace; B is packed a call into
 // tiles of 64 columns, or of 16 where C has few (simd_pack.hpp). A task is one block row and one
 // tile: the rows of B that 64 groups of slots name are interleaved into a panel of 16 KiB, which
-// the L1 cache holds, and multiplied by all V rows; sums of the tile stay on the stack. Floats of
-// which each row has two in four slots (an A in V:N:M) are multiplied one by one, with rows of the
-// tile itself. Where a block row is too long for 32 bits, the sums of each segment are folded into
-// 64 bits; a 16-bit B makes two passes, one a plane. Neighbouring tasks share a tile of B, which
-// the L2 cache holds up to some 10,000 rows.
+// the L1 cache holds, and multiplied by all V rows; one or two rows are multiplied as B's rows
+// arrive. Floats of which each row has two in four slots (an A in V:N:M) are multiplied one by one,
+// with rows of the tile itself. Sums of the tile stay on the stack. Where a block row is too long
+// for 32 bits, the sums of each segment are folded into 64 bits; a 16-bit B makes two passes, one a
+// plane. Neighbouring tasks share a tile of B, which the L2 cache holds up to some 10,000 rows.
 #include <algorithm>
 
 #include "core/ops/reference.hpp"

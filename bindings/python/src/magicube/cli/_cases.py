@@ -335,20 +335,6 @@ def softmax_case(rng: Rng) -> Case:
 # ---- attention -----------------------------------------------------------------------------------
 
 
-def _attention_exact(q: Array, k: Array, v: Array, mask: Array) -> tuple[Array, Array]:
-    """softmax(q k^T / sqrt(width)) v over the mask in fp64, and how far fp32 may be off."""
-    width = q.shape[-1]
-    keys = np.swapaxes(k, -1, -2)
-    scores = np.where(mask, q @ keys * width**-0.5, -np.inf)
-    reach = np.where(mask, abs(q) @ abs(keys) * width**-0.5, 0).max(-1, initial=0, keepdims=True)
-    top = scores.max(-1, initial=-np.inf, keepdims=True)
-    weights = np.exp(scores - np.where(np.isfinite(top), top, 0))
-    total = weights.sum(-1, keepdims=True)
-    weights /= np.where(total > 0, total, 1)
-    slack = (2 * reach * (width + 4) + k.shape[-2] + 16) * 2.0**-22
-    return weights @ v, slack * (weights @ abs(v))
-
-
 def attention_case(rng: Rng) -> Case:
     """Sparse attention with any pattern, heads, causal offset and key lengths."""
     dtype, out = pick(rng, ("fp32", "fp16", "bf16")), pick(rng, ("fp32", "fp16", "bf16"))
@@ -369,7 +355,7 @@ def attention_case(rng: Rng) -> Case:
         given["key_lengths"] = rng.integers(0, cols + 1, batch)
         mask = mask & (np.arange(cols) < given["key_lengths"][:, None, None, None])
     keys, values = (np.repeat(x.astype(np.float64), heads // kv_heads, axis=1) for x in (k, v))
-    exact, bound = _attention_exact(q.astype(np.float64), keys, values, mask)
+    exact, bound = oracle.attention(q.astype(np.float64), keys, values, mask)
     digits = {"fp32": 24, "fp16": 11, "bf16": 8}[out]
     bound = bound + abs(exact) * 1.01 * 2.0**-digits + (2.0**-24 if out == "fp16" else 1e-37)
 
