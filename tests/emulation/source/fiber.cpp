@@ -79,7 +79,7 @@ void fiber::reset(entry start) {
     fake_stack_ = nullptr;
 #endif
     // The stack pointer is 8 beyond a multiple of 16 at a function's first instruction.
-    auto** top = reinterpret_cast<void**>(stack_ + stack_bytes_) - 2;
+    auto** top = reinterpret_cast<void**>(stack_ + stack_bytes_) - 1;
     *top = nullptr;
     *--top = reinterpret_cast<void*>(start);
     for (int i = 0; i < 6; ++i) *--top = nullptr;
