@@ -126,15 +126,8 @@ inline void load_matrices(uint32_t (&r)[4], uint32_t address, EMULATED_SITE) {
     emulated::load_matrices(r, 4, false, address, at);
 }
 
-// Element (r, c) of an 8x8 matrix is half c % 2 of lane 4 * r + c / 2.
 inline uint32_t transpose_matrix(uint32_t elements, EMULATED_SITE) {
-    const int row = emulated::lane_id() / 4, pair = emulated::lane_id() % 4;
-    uint32_t words[2];
-    for (int i = 0; i < 2; ++i)
-        words[i] = emulated::shuffle(~0u, elements, (2 * pair + i) * 4 + row / 2, 32,
-                                     emulated::shuffle_kind::index, "movmatrix", at);
-    const int shift = row % 2 * 16;
-    return (words[0] >> shift & 0xffff) | (words[1] >> shift & 0xffff) << 16;
+    return emulated::transpose_matrix(elements, at);
 }
 
 inline float exp2_fast(float x) {
