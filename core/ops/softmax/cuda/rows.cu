@@ -5,8 +5,9 @@
 // Computes  p = exp(x - largest x) / sum, x = fma((alpha * row_scale) * col_scale, score, bias).
 // Layout    scores, bias and output in the pattern's layout with a stride of at least 8, so that
 //           four neighbouring slots of a row are neighbours in memory: a lane's load and store.
-// Mapping   a warp takes a row; lane l takes slots 4l to 4l + 3 of each 128. Up to 128 * Quads slots
-//           stay in registers; longer rows are read twice, with running statistics the first time.
+// Mapping   a warp takes a row; lane l takes slots 4l to 4l + 3 of each 128. Up to 128 * Quads
+//           slots stay in registers; longer rows are read twice, with running statistics the first
+//           time.
 // Numbers   fp32: x - largest with its rounding error, so that exponentials are right to 2 units in
 //           the last place. An integer whose fraction lies that near to one half, and a float below
 //           1e-34, is computed again in double as the reference does, so that integers are its own.
