@@ -281,7 +281,7 @@ def size_range(value: Any, argument: str) -> tuple[int, int]:
 
 
 def check_sparse(x: Any, argument: str, host_only: bool = True) -> SrBcrs:
-    """Raise unless the operand is an SrBcrs; ``host_only`` wherever there is no CUDA code."""
+    """Raise unless the operand is an SrBcrs; ``host_only`` wherever CUDA arrays are not taken."""
     if isinstance(x, SrBcrs):
         if host_only:
             x._require_host("this operation")
