@@ -10,6 +10,7 @@
 #include "core/device/cuda/runtime.hpp"
 #include "core/device/device.hpp"
 #include "core/formats/cuda/launch.cuh"
+#include "core/ops/spmm/cuda/scratch.hpp"
 #include "core/ops/spmm/cuda/stream/stream_launch.hpp"
 #include "core/ops/spmm/cuda/stream/stream_pack.hpp"
 #include "core/ops/spmm/cuda/stream/stream_schedule.hpp"
@@ -24,6 +25,7 @@ int64_t shared_bytes(operand_kind kind, int chunks, int64_t segment_rows) {
 
 namespace {
 
+using cuda::scratch;
 using magicube::cuda::check;
 using magicube::cuda::device_scope;
 
@@ -127,30 +129,6 @@ std::string decline(const context& ctx, const problem& p) {
     }
     return "";
 }
-
-// Memory of the device while a plan is made.
-class scratch {
-  public:
-    scratch(const context& ctx, int64_t bytes)
-        : ordinal_(ctx.ordinal),
-          data_(allocate(device_kind::cuda, ordinal_, static_cast<size_t>(bytes))) {}
-    scratch(const scratch&) = delete;
-    ~scratch() {
-        try {
-            deallocate(device_kind::cuda, ordinal_, data_);
-        } catch (const std::exception&) {
-            // Whatever broke the device has been or will be reported by another call.
-        }
-    }
-    template <class T>
-    T* as() const {
-        return static_cast<T*>(data_);
-    }
-
-  private:
-    int ordinal_;
-    void* data_;
-};
 
 // One a multiprocessor, shared by the matrices of the batch.
 int64_t ctas_for(const context& ctx, const problem& p, const pack_source& source) {
