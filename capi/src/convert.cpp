@@ -5,6 +5,7 @@
 #include "core/formats/csr/convert.hpp"
 #include "core/formats/dense/convert.hpp"
 #include "core/formats/sr_bcrs/convert.hpp"
+#include "core/formats/vnm/convert.hpp"
 #include "descriptors.hpp"
 
 using namespace magicube;
@@ -30,8 +31,28 @@ sr_bcrs_target read_target(const magicubeSrBcrsArrays_t* given) {
     return target;
 }
 
+vnm_target read_target(const magicubeVnmArrays_t* given) {
+    const magicubeVnmArrays_t defaults = MAGICUBE_VNM_ARRAYS_INIT;
+    const auto arrays = read_struct(given, defaults, "arrays");
+    vnm_target target;
+    target.vector_length = arrays.vector_length;
+    target.n = arrays.n;
+    target.m = arrays.m;
+    target.type = to_core(arrays.value_type, "arrays->value_type");
+    target.column_loc = arrays.column_loc;
+    target.metadata = arrays.metadata;
+    target.values = arrays.values;
+    return target;
+}
+
 dense_source read_source(magicubeConstDnMatDescr_t dense, magicubeConstDnMatDescr_t mask) {
     return {get_shape(dense, "dense"), mask ? &get(mask, "mask") : nullptr};
+}
+
+const vnm_view& get_vnm(magicubeConstSpMatDescr_t matrix, const char* argument) {
+    const auto* vnm = std::get_if<vnm_view>(&get(matrix, argument));
+    require_value(vnm != nullptr, argument, " is not V:N:M");
+    return *vnm;
 }
 
 csr_target csr_arrays(magicubeIndexType_t offset_type, const void* offsets) {
@@ -145,6 +166,86 @@ magicubeStatus_t magicubeSparseToSrBcrs_fill(magicubeHandle_t handle,
     });
 }
 
+// ---- to V:N:M; needs no scratch ----------------------------------------------------------------
+
+magicubeStatus_t magicubeDenseToVnm_bufferSize(magicubeHandle_t handle,
+                                               magicubeConstDnMatDescr_t dense,
+                                               magicubeConstDnMatDescr_t mask,
+                                               const magicubeVnmArrays_t* arrays,
+                                               size_t* bytes) noexcept {
+    return MAGICUBE_GUARDED({
+        get(handle);
+        auto& result = deref(bytes, "bytes");
+        check_source(read_source(dense, mask), read_target(arrays), conversion_step::size);
+        result = 0;
+    });
+}
+
+magicubeStatus_t magicubeDenseToVnm_count(magicubeHandle_t handle, magicubeConstDnMatDescr_t dense,
+                                          magicubeConstDnMatDescr_t mask,
+                                          const magicubeVnmArrays_t* arrays, int64_t* elements,
+                                          void*, size_t) noexcept {
+    return MAGICUBE_GUARDED_RANGE({
+        const context& ctx = get(handle);
+        auto& result = deref(elements, "elements");
+        const auto source = read_source(dense, mask);
+        const auto target = read_target(arrays);
+        check_source(source, target, conversion_step::count);
+        result = count_vnm(ctx, source, target);
+    });
+}
+
+magicubeStatus_t magicubeDenseToVnm_fill(magicubeHandle_t handle, magicubeConstDnMatDescr_t dense,
+                                         magicubeConstDnMatDescr_t mask,
+                                         const magicubeVnmArrays_t* arrays, void*,
+                                         size_t) noexcept {
+    return MAGICUBE_GUARDED_RANGE({
+        const context& ctx = get(handle);
+        const auto source = read_source(dense, mask);
+        const auto target = read_target(arrays);
+        check_source(source, target, conversion_step::fill);
+        fill_vnm(ctx, source, target);
+    });
+}
+
+magicubeStatus_t magicubeSparseToVnm_bufferSize(magicubeHandle_t handle,
+                                                magicubeConstSpMatDescr_t source,
+                                                const magicubeVnmArrays_t* arrays,
+                                                size_t* bytes) noexcept {
+    return MAGICUBE_GUARDED({
+        get(handle);
+        auto& result = deref(bytes, "bytes");
+        check_source(get(source, "source"), read_target(arrays), conversion_step::size);
+        result = 0;
+    });
+}
+
+magicubeStatus_t magicubeSparseToVnm_count(magicubeHandle_t handle,
+                                           magicubeConstSpMatDescr_t source,
+                                           const magicubeVnmArrays_t* arrays, int64_t* elements,
+                                           void*, size_t) noexcept {
+    return MAGICUBE_GUARDED_RANGE({
+        const context& ctx = get(handle);
+        auto& result = deref(elements, "elements");
+        const sparse_view& view = get(source, "source");
+        const auto target = read_target(arrays);
+        check_source(view, target, conversion_step::count);
+        result = count_vnm(ctx, view, target);
+    });
+}
+
+magicubeStatus_t magicubeSparseToVnm_fill(magicubeHandle_t handle, magicubeConstSpMatDescr_t source,
+                                          const magicubeVnmArrays_t* arrays, void*,
+                                          size_t) noexcept {
+    return MAGICUBE_GUARDED_RANGE({
+        const context& ctx = get(handle);
+        const sparse_view& view = get(source, "source");
+        const auto target = read_target(arrays);
+        check_source(view, target, conversion_step::fill);
+        fill_vnm(ctx, view, target);
+    });
+}
+
 // ---- from sparse -------------------------------------------------------------------------------
 
 magicubeStatus_t magicubeSparseToDense(magicubeHandle_t handle, magicubeConstSpMatDescr_t source,
@@ -185,6 +286,30 @@ magicubeStatus_t magicubeSrBcrsToCsr_fill(magicubeHandle_t handle, magicubeConst
         target.col_indices = col_indices;
         target.values = values;
         fill_csr(ctx, get_sr_bcrs(source, "source"), target);
+    });
+}
+
+magicubeStatus_t magicubeVnmToCsr_count(magicubeHandle_t handle, magicubeConstSpMatDescr_t source,
+                                        magicubeIndexType_t offset_type, void* offsets,
+                                        int64_t* nnz) noexcept {
+    return MAGICUBE_GUARDED_RANGE({
+        const context& ctx = get(handle);
+        auto& result = deref(nnz, "nnz");
+        result = count_csr(ctx, get_vnm(source, "source"), csr_arrays(offset_type, offsets));
+    });
+}
+
+magicubeStatus_t magicubeVnmToCsr_fill(magicubeHandle_t handle, magicubeConstSpMatDescr_t source,
+                                       magicubeIndexType_t offset_type, const void* offsets,
+                                       int32_t* col_indices, void* values,
+                                       magicubeDataType_t value_type) noexcept {
+    return MAGICUBE_GUARDED_RANGE({
+        const context& ctx = get(handle);
+        auto target = csr_arrays(offset_type, offsets);
+        target.type = to_core(value_type, "value_type");
+        target.col_indices = col_indices;
+        target.values = values;
+        fill_csr(ctx, get_vnm(source, "source"), target);
     });
 }
 

@@ -2,12 +2,17 @@
 // What the opaque types of the ABI are, and how entry points read their arguments.
 #pragma once
 
+#include <memory>
+#include <type_traits>
+
 #include "core/device/context.hpp"
+#include "core/formats/kronecker/kronecker.hpp"
 #include "core/formats/sparse.hpp"
 #include "core/formats/validate.hpp"
 #include "core/types/granularity.hpp"
 #include "guard.hpp"
 #include "magicube/handle.h"
+#include "magicube/kronecker.h"
 #include "magicube/matrix.h"
 
 struct magicubeContext {
@@ -20,6 +25,10 @@ struct magicubeDnMatDescr {
 
 struct magicubeSpMatDescr {
     magicube::sparse_view value;
+};
+
+struct magicubeKroneckerDescr {
+    magicube::kronecker_view value;
 };
 
 namespace magicube::capi {
@@ -44,6 +53,10 @@ inline const sparse_view& get(magicubeConstSpMatDescr_t matrix, const char* argu
     return deref(matrix, argument).value;
 }
 
+inline const kronecker_view& get(magicubeConstKroneckerDescr_t matrix, const char* argument) {
+    return deref(matrix, argument).value;
+}
+
 // A matrix that the call writes.
 inline const dense_view& get_output(magicubeConstDnMatDescr_t matrix, const char* argument) {
     const auto& view = get(matrix, argument);
@@ -55,13 +68,23 @@ inline const dense_view& get_output(magicubeConstDnMatDescr_t matrix, const char
     return view;
 }
 
+inline const kronecker_view& get_output(magicubeConstKroneckerDescr_t matrix,
+                                        const char* argument) {
+    const auto& view = get(matrix, argument);
+    require_value(
+        !view.read_only, argument,
+        " was made by a magicubeCreateConst... function; an output needs writable values");
+    return view;
+}
+
 // SR-BCRS, or CSR seen as such.
 inline sr_bcrs_view get_sr_bcrs(magicubeConstSpMatDescr_t matrix, const char* argument) {
     const auto& view = get(matrix, argument);
     if (const auto* csr = std::get_if<csr_view>(&view)) return as_sr_bcrs(*csr);
     const auto* sr_bcrs = std::get_if<sr_bcrs_view>(&view);
-    require(sr_bcrs != nullptr, status::not_supported, argument,
-            " is BSR; this operation takes SR-BCRS or CSR (convert it with "
+    require(sr_bcrs != nullptr, status::not_supported, argument, " is ",
+            std::holds_alternative<bsr_view>(view) ? "BSR" : "V:N:M",
+            "; this operation takes SR-BCRS or CSR (convert it with "
             "magicubeSparseToSrBcrs_fill)");
     return *sr_bcrs;
 }
@@ -93,6 +116,33 @@ inline granularity to_core(magicubeGranularity_t value, const char* argument) {
 
 inline device_kind to_core(magicubeDevice_t value, const char* argument) {
     return to_core<device_kind>(value, 1, 2, argument, "magicubeDevice_t");
+}
+
+// Every descriptor's view satisfies validate_sizes from its creation on: a view is changed by
+// checking the changed copy first.
+template <class Descriptor, class MakeView>
+void create(Descriptor** matrix, const MakeView& make_view) {
+    auto& result = deref(matrix, "matrix");
+    result = nullptr;
+    const auto view = make_view();
+    validate_sizes(view);
+    auto created = std::make_unique<std::remove_const_t<Descriptor>>();
+    created->value = view;
+    result = created.release();
+}
+
+// Descriptors are made by `create` and never const objects, so that a const one can be set.
+template <class Descriptor, class Change>
+void change(const Descriptor* matrix, const Change& apply) {
+    auto changed = deref(matrix, "matrix").value;
+    apply(changed);
+    validate_sizes(changed);
+    const_cast<Descriptor*>(matrix)->value = changed;
+}
+
+template <class T, class U>
+void tell(T* target, const U& value) {
+    if (target) *target = static_cast<T>(value);
 }
 
 }  // namespace magicube::capi

@@ -3,37 +3,17 @@
 
 #include <memory>
 
+#include "core/formats/vnm/layout.hpp"
 #include "descriptors.hpp"
 
 using namespace magicube;
 using namespace magicube::capi;
 
-static_assert(MAGICUBE_FORMAT_CSR == 1 && MAGICUBE_FORMAT_BSR == 2 && MAGICUBE_FORMAT_SR_BCRS == 3,
+static_assert(MAGICUBE_FORMAT_CSR == 1 && MAGICUBE_FORMAT_BSR == 2 &&
+                  MAGICUBE_FORMAT_SR_BCRS == 3 && MAGICUBE_FORMAT_VNM == 4,
               "sparse_view's alternatives are in this order");
 
 namespace {
-
-// Every descriptor's view satisfies validate_sizes from its creation on: a view is changed by
-// checking the changed copy first.
-template <class Descriptor, class MakeView>
-void create(Descriptor** matrix, const MakeView& make_view) {
-    auto& result = deref(matrix, "matrix");
-    result = nullptr;
-    const auto view = make_view();
-    validate_sizes(view);
-    auto created = std::make_unique<std::remove_const_t<Descriptor>>();
-    created->value = view;
-    result = created.release();
-}
-
-// Descriptors are made by `create` and never const objects, so that a const one can be set.
-template <class Descriptor, class Change>
-void change(const Descriptor* matrix, const Change& apply) {
-    auto changed = deref(matrix, "matrix").value;
-    apply(changed);
-    validate_sizes(changed);
-    const_cast<Descriptor*>(matrix)->value = changed;
-}
 
 template <class View>
 void set_values(View& view, const void* values, bool read_only, const char* maker,
@@ -41,11 +21,6 @@ void set_values(View& view, const void* values, bool read_only, const char* make
     require_value(view.read_only == read_only, "matrix was made by ", maker, "; ", setter,
                   " sets its values");
     view.values = const_cast<void*>(values);
-}
-
-template <class T, class U>
-void tell(T* target, const U& value) {
-    if (target) *target = static_cast<T>(value);
 }
 
 dense_view make_dense(int64_t rows, int64_t cols, int64_t ld, const void* values,
@@ -107,6 +82,19 @@ sparse_view make_sr_bcrs(int64_t rows, int64_t cols, int32_t vector_length, int3
     view.row_begin = {row_begin, to_core(offset_type, "offset_type")};
     view.row_end = {row_end, view.row_begin.type};
     view.col_indices = col_indices;
+    return view;
+}
+
+sparse_view make_vnm(int64_t rows, int64_t cols, int32_t vector_length, int32_t n, int32_t m,
+                     const void* column_loc, const uint8_t* metadata, const void* values,
+                     magicubeDataType_t type, bool read_only) {
+    vnm_view view;
+    set_common(view, rows, cols, values, type, read_only);
+    view.vector_length = vector_length;
+    view.n = n;
+    view.m = m;
+    view.column_loc = column_loc;
+    view.metadata = metadata;
     return view;
 }
 
@@ -269,6 +257,38 @@ magicubeStatus_t magicubeCreateConstSrBcrs(magicubeConstSpMatDescr_t* matrix, in
                             }););
 }
 
+magicubeStatus_t magicubeCreateVnm(magicubeSpMatDescr_t* matrix, int64_t rows, int64_t cols,
+                                   int32_t vector_length, int32_t n, int32_t m,
+                                   const void* column_loc, const uint8_t* metadata, void* values,
+                                   magicubeDataType_t value_type) noexcept {
+    return MAGICUBE_GUARDED(create(matrix, [&] {
+                                return make_vnm(rows, cols, vector_length, n, m, column_loc,
+                                                metadata, values, value_type, false);
+                            }););
+}
+
+magicubeStatus_t magicubeCreateConstVnm(magicubeConstSpMatDescr_t* matrix, int64_t rows,
+                                        int64_t cols, int32_t vector_length, int32_t n, int32_t m,
+                                        const void* column_loc, const uint8_t* metadata,
+                                        const void* values,
+                                        magicubeDataType_t value_type) noexcept {
+    return MAGICUBE_GUARDED(create(matrix, [&] {
+                                return make_vnm(rows, cols, vector_length, n, m, column_loc,
+                                                metadata, values, value_type, true);
+                            }););
+}
+
+magicubeStatus_t magicubeVnmLengths(int64_t rows, int64_t cols, int32_t vector_length, int32_t n,
+                                    int32_t m, int64_t* column_loc, int64_t* metadata,
+                                    int64_t* values) noexcept {
+    return MAGICUBE_GUARDED({
+        const vnm_view view = vnm_of_shape(rows, cols, vector_length, n, m);
+        tell(column_loc, column_loc_count(view));
+        tell(metadata, metadata_count(view));
+        tell(values, view.value_count());
+    });
+}
+
 magicubeStatus_t magicubeDestroySpMat(magicubeConstSpMatDescr_t matrix) noexcept {
     delete matrix;
     return MAGICUBE_STATUS_SUCCESS;
@@ -333,6 +353,19 @@ magicubeStatus_t magicubeSrBcrsGet(magicubeConstSpMatDescr_t matrix, int32_t* ve
     });
 }
 
+magicubeStatus_t magicubeVnmGet(magicubeConstSpMatDescr_t matrix, int32_t* vector_length,
+                                int32_t* n, int32_t* m, const void** column_loc,
+                                const uint8_t** metadata) noexcept {
+    return MAGICUBE_GUARDED({
+        const auto& view = as_format<vnm_view>(get(matrix, "matrix"), "V:N:M");
+        tell(vector_length, view.vector_length);
+        tell(n, view.n);
+        tell(m, view.m);
+        tell(column_loc, view.column_loc);
+        tell(metadata, view.metadata);
+    });
+}
+
 magicubeStatus_t magicubeCsrSetPointers(magicubeConstSpMatDescr_t matrix, int64_t nnz,
                                         const void* offsets, const int32_t* col_indices) noexcept {
     return MAGICUBE_GUARDED(change(matrix, [&](auto& v) {
@@ -363,6 +396,15 @@ magicubeStatus_t magicubeSrBcrsSetPointers(magicubeConstSpMatDescr_t matrix, int
                                 sr_bcrs.row_begin.data = row_begin;
                                 sr_bcrs.row_end.data = row_end;
                                 sr_bcrs.col_indices = col_indices;
+                            }););
+}
+
+magicubeStatus_t magicubeVnmSetPointers(magicubeConstSpMatDescr_t matrix, const void* column_loc,
+                                        const uint8_t* metadata) noexcept {
+    return MAGICUBE_GUARDED(change(matrix, [&](auto& v) {
+                                auto& vnm = as_format<vnm_view>(v, "V:N:M");
+                                vnm.column_loc = column_loc;
+                                vnm.metadata = metadata;
                             }););
 }
 

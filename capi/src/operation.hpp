@@ -29,6 +29,12 @@ inline sr_bcrs_view get_pattern(magicubeConstSpMatDescr_t matrix, const char* ar
     return view;
 }
 
+inline vnm_view get_vnm_pattern(magicubeConstSpMatDescr_t matrix, const char* argument) {
+    auto view = std::get<vnm_view>(get(matrix, argument));
+    if (view.batch_count == 1) view.values_stride = 0;
+    return view;
+}
+
 template <class Entry, class Problem>
 void check_supported(magicubeHandle_t handle, const Problem* problem) {
     choose_for<typename Entry::operation>(get(handle), Entry::to_core(Entry::read(problem)));
@@ -61,9 +67,7 @@ void make_plan(magicubeHandle_t handle, const Problem* problem, void* buffer, si
     result = created.release();
 }
 
-template <class Plan>
-void tell_plan(const Plan* plan, magicubePlanInfo_t* info) {
-    const plan_resources& resources = deref(plan, "plan").value->resources();
+inline void tell_resources(const plan_resources& resources, magicubePlanInfo_t* info) {
     magicubePlanInfo_t result = MAGICUBE_PLAN_INFO_INIT;
     result.implementation = resources.implementation;
     result.reasons = resources.reasons.c_str();
@@ -71,6 +75,11 @@ void tell_plan(const Plan* plan, magicubePlanInfo_t* info) {
     result.workspace_bytes = static_cast<size_t>(resources.needs.workspace_bytes);
     result.owns_buffer = resources.buffer.owned();
     write_struct(info, result, "info");
+}
+
+template <class Plan>
+void tell_plan(const Plan* plan, magicubePlanInfo_t* info) {
+    tell_resources(deref(plan, "plan").value->resources(), info);
 }
 
 template <class Operation>

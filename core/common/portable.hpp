@@ -13,6 +13,14 @@
 #define MAGICUBE_HOST_DEVICE
 #endif
 
+// The architecture whose PTX instructions a function may hold: 0 on the host and on the emulated
+// device of tests/emulation.
+#if defined(__CUDA_ARCH__) && !defined(MAGICUBE_EMULATED)
+#define MAGICUBE_PTX_ARCH __CUDA_ARCH__
+#else
+#define MAGICUBE_PTX_ARCH 0
+#endif
+
 namespace magicube {
 
 MAGICUBE_HOST_DEVICE inline float mul_rn(float a, float b) {

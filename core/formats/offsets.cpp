@@ -6,11 +6,12 @@
 
 namespace magicube {
 
-void check_single_source(const sr_bcrs_view& source, dtype target_type, const void* target_values) {
-    require_value(source.batch_count == 1, "source is a batch of ", source.batch_count,
+void check_single_source(const sparse_view& source, dtype target_type, const void* target_values) {
+    const sparse_common& common = common_of(source);
+    require_value(common.batch_count == 1, "source is a batch of ", common.batch_count,
                   "; this conversion takes one matrix");
     if (!target_values) return;
-    check_move(source.type, "source", target_type, "value_type");
+    check_move(common.type, "source", target_type, "value_type");
     require_value(has_values(source),
                   "source has null values (a pattern alone); values must be null too");
 }

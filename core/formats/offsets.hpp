@@ -7,7 +7,7 @@
 namespace magicube {
 
 // The source of a conversion to CSR or BSR: one matrix, and values if the target has them.
-void check_single_source(const sr_bcrs_view& source, dtype target_type, const void* target_values);
+void check_single_source(const sparse_view& source, dtype target_type, const void* target_values);
 
 // offsets[i + 1] holds the length of list i; turns lengths into offsets and returns their sum.
 // `what` names the sum in the error for one that int32 cannot hold.

@@ -156,6 +156,56 @@ class row_cursor<sr_bcrs_view> {
     int64_t position_ = 0;
 };
 
+template <>
+class row_cursor<vnm_view> {
+  public:
+    row_cursor() = default;
+    MAGICUBE_HOST_DEVICE row_cursor(const vnm_view& matrix, int64_t batch, int64_t row)
+        : matrix_(matrix),
+          row_(row),
+          groups_(matrix.groups()),
+          values_(matrix.value_index(batch, row, 0, 0)) {
+        skip_absent();
+    }
+
+    MAGICUBE_HOST_DEVICE bool done() const { return group_ >= groups_; }
+    MAGICUBE_HOST_DEVICE int64_t column() const {
+        const int64_t block_row = row_ / matrix_.vector_length;
+        return group_ * matrix_.m + matrix_.loc(matrix_.loc_index(block_row, group_, place()));
+    }
+    MAGICUBE_HOST_DEVICE int64_t position() const { return values_ + group_ * matrix_.n + i_; }
+    MAGICUBE_HOST_DEVICE void next() {
+        step();
+        skip_absent();
+    }
+    MAGICUBE_HOST_DEVICE void seek(int64_t column) {
+        if (column / matrix_.m > group_) {
+            group_ = column / matrix_.m;
+            i_ = 0;
+            skip_absent();
+        }
+        while (!done() && this->column() < column) next();
+    }
+
+  private:
+    MAGICUBE_HOST_DEVICE int32_t place() const { return matrix_.place(row_, group_, i_); }
+    MAGICUBE_HOST_DEVICE void step() {
+        if (++i_ < matrix_.n) return;
+        i_ = 0;
+        ++group_;
+    }
+    MAGICUBE_HOST_DEVICE void skip_absent() {
+        while (!done() && place() >= matrix_.group_width(group_)) step();
+    }
+
+    vnm_view matrix_;
+    int64_t row_ = 0;
+    int64_t groups_ = 0;
+    int64_t values_ = 0;  // position of the row's first value
+    int64_t group_ = 0;
+    int32_t i_ = 0;  // element inside the group
+};
+
 // Where element (row, column) of a matrix has its value; -1 if it does not exist.
 template <class View>
 MAGICUBE_HOST_DEVICE int64_t position_in(const View& matrix, int64_t batch, int64_t row,

@@ -73,7 +73,64 @@ struct sr_bcrs_view : sparse_common {
     }
 };
 
-using sparse_view = std::variant<csr_view, bsr_view, sr_bcrs_view>;
+// V:n:M: n elements of each row in every group of M columns, within the column_budget() columns that
+// the rows of a block share. What stands at a place of the budget behind the group's last column
+// does not exist.
+struct vnm_view : sparse_common {
+    int32_t vector_length = 1;
+    int32_t n = 2;
+    int32_t m = 4;
+    const void* column_loc = nullptr;  // [block row][group][place], uint8 or, for m > 256, uint16
+    const uint8_t* metadata = nullptr;
+
+    MAGICUBE_HOST_DEVICE int64_t block_rows() const { return ceil_div(rows, vector_length); }
+    MAGICUBE_HOST_DEVICE int64_t groups() const { return ceil_div(cols, m); }
+    // Columns that a block row selects in a group.
+    MAGICUBE_HOST_DEVICE int32_t column_budget() const { return n > 3 ? n + 2 : 4; }
+    int64_t value_count() const { return rows * groups() * n; }
+    // Columns of a group: m, or those left in the last one.
+    MAGICUBE_HOST_DEVICE int32_t group_width(int64_t group) const {
+        const int64_t left = cols - group * m;
+        return left < m ? static_cast<int32_t>(left) : m;
+    }
+    // Index of a selected column in column_loc, and the column, counted inside its group.
+    MAGICUBE_HOST_DEVICE int64_t loc_index(int64_t block_row, int64_t group, int32_t place) const {
+        return (block_row * groups() + group) * column_budget() + place;
+    }
+    MAGICUBE_HOST_DEVICE int32_t loc(int64_t index) const {
+        return m > 256 ? static_cast<const uint16_t*>(column_loc)[index]
+                       : static_cast<const uint8_t*>(column_loc)[index];
+    }
+    // Place in the budget of a row's element i in a group.
+    MAGICUBE_HOST_DEVICE int32_t place(int64_t row, int64_t group, int32_t i) const {
+        if (n != 2) return metadata[(row * groups() + group) * n + i];
+        const int32_t byte = metadata[row * ceil_div(groups(), 2) + group / 2];
+        return byte >> (group % 2 * 4 + i * 2) & 3;
+    }
+    // Index of a value of a matrix of the batch, in elements.
+    MAGICUBE_HOST_DEVICE int64_t value_index(int64_t batch, int64_t row, int64_t group,
+                                             int32_t i) const {
+        return batch * values_stride + (row * groups() + group) * n + i;
+    }
+    // The matrix of this batch that goes with one of an operation's: a single one serves all.
+    MAGICUBE_HOST_DEVICE int64_t matrix_for(int64_t batch) const {
+        return batch_count == 1 ? 0 : batch;
+    }
+};
+
+// Lengths of the arrays of a V:n:M matrix.
+inline int64_t column_loc_count(const vnm_view& matrix) {
+    return matrix.block_rows() * matrix.groups() * matrix.column_budget();
+}
+constexpr int64_t column_loc_bytes(int32_t m) {
+    return m > 256 ? 2 : 1;
+}
+inline int64_t metadata_count(const vnm_view& matrix) {
+    return matrix.rows *
+           (matrix.n == 2 ? ceil_div(matrix.groups(), 2) : matrix.groups() * matrix.n);
+}
+
+using sparse_view = std::variant<csr_view, bsr_view, sr_bcrs_view, vnm_view>;
 
 inline sparse_common& common_of(sparse_view& view) {
     return std::visit([](auto& v) -> sparse_common& { return v; }, view);

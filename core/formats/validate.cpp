@@ -90,6 +90,7 @@ void validate_values(const context& ctx, const sparse_view& matrix, const char* 
     }
     const auto* sr_bcrs = std::get_if<sr_bcrs_view>(&matrix);
     if (sr_bcrs && sr_bcrs->element_mask) check_absent(ctx, *sr_bcrs, argument);
+    if (const auto* vnm = std::get_if<vnm_view>(&matrix)) validate_values(ctx, *vnm, argument);
 }
 
 void validate_scales(const context& ctx, const float* scales, int64_t length, int64_t batch_count,

@@ -14,6 +14,7 @@ void validate_sizes(const dense_view& matrix);
 void validate_sizes(const csr_view& matrix);
 void validate_sizes(const bsr_view& matrix);
 void validate_sizes(const sr_bcrs_view& matrix);
+void validate_sizes(const vnm_view& matrix);
 void validate_sizes(const sparse_view& matrix);
 
 // Contents of index arrays. Check the matrix as the caller gave it (a CSR before as_sr_bcrs), so
@@ -21,11 +22,13 @@ void validate_sizes(const sparse_view& matrix);
 void validate_pattern(const context& ctx, const csr_view& matrix, const char* argument);
 void validate_pattern(const context& ctx, const bsr_view& matrix, const char* argument);
 void validate_pattern(const context& ctx, const sr_bcrs_view& matrix, const char* argument);
+void validate_pattern(const context& ctx, const vnm_view& matrix, const char* argument);
 void validate_pattern(const context& ctx, const sparse_view& matrix, const char* argument);
 
-// Contents of values: int12 within its range, elements that the element mask calls absent zero. The
-// pattern is valid; null values are.
+// Contents of values: int12 within its range; zero the elements that the element mask calls absent,
+// and those of columns that V:n:M repeats. The pattern is valid; null values are.
 void validate_values(const context& ctx, const dense_view& matrix, const char* argument);
+void validate_values(const context& ctx, const vnm_view& matrix, const char* argument);
 void validate_values(const context& ctx, const sparse_view& matrix, const char* argument);
 
 // Every value is finite; integers always are.

@@ -10,7 +10,7 @@
 
 namespace magicube {
 
-void check_batch(int64_t batch_count, const sr_bcrs_view& pattern, const char* argument) {
+void check_batch(int64_t batch_count, const sparse_common& pattern, const char* argument) {
     require_value(batch_count >= 0, "problem->batch_count is ", batch_count,
                   "; it must be at least 0");
     require_value(pattern.batch_count == batch_count || pattern.batch_count == 1, argument,

@@ -19,7 +19,7 @@ namespace magicube {
 enum class value_mode : int { fixed = 0, updatable = 1, per_call = 2 };
 
 // A batch that fits the pattern's. `argument` is the pattern's name.
-void check_batch(int64_t batch_count, const sr_bcrs_view& pattern, const char* argument);
+void check_batch(int64_t batch_count, const sparse_common& pattern, const char* argument);
 
 // 0 <= lowest <= highest, named problem-><dimension>_min and _max.
 void check_range(int64_t lowest, int64_t highest, const char* dimension);

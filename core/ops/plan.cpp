@@ -7,6 +7,37 @@
 #include "core/formats/validate.hpp"
 
 namespace magicube {
+namespace {
+
+template <class View>
+void check_arrays(const context& ctx, const View& pattern, const sparse_view* given, bool values,
+                  const char* argument) {
+    if (given && ctx.validates()) {
+        validate_pattern(ctx, *given, argument);
+        if (values) validate_values(ctx, *given, argument);
+    }
+    require_value(!values || pattern.values != nullptr || pattern.value_count() == 0 ||
+                      pattern.batch_count == 0,
+                  argument,
+                  " has null values; they are required unless problem->value_mode is "
+                  "MAGICUBE_VALUES_PER_CALL");
+    check_array_places(ctx, pattern, argument);
+}
+
+}  // namespace
+
+void forget_arrays(sr_bcrs_view& pattern) {
+    pattern.row_begin.data = pattern.row_end.data = nullptr;
+    pattern.col_indices = nullptr;
+    pattern.element_mask = nullptr;
+    pattern.values = nullptr;
+}
+
+void forget_arrays(vnm_view& pattern) {
+    pattern.column_loc = nullptr;
+    pattern.metadata = nullptr;
+    pattern.values = nullptr;
+}
 
 std::string benchmark_options(const context& ctx, const sr_bcrs_view& pattern,
                               const char* implementation) {
@@ -27,6 +58,13 @@ std::string benchmark_options(const context& ctx, const sr_bcrs_view& pattern,
                 std::max(0.0, 1 - density), " --implementation ", implementation);
 }
 
+std::string benchmark_options(const context& ctx, const vnm_view& pattern,
+                              const char* implementation) {
+    return text("--device ", ctx.on_cpu() ? "cpu" : "cuda", " --vector-length ",
+                pattern.vector_length, " --group ", pattern.m, " --implementation ",
+                implementation);
+}
+
 void check_array_places(const context& ctx, const sr_bcrs_view& pattern, const char* argument) {
     if (ctx.on_cpu()) return;
     const auto reached = [&](bool used, const void* array, const char* name) {
@@ -41,18 +79,21 @@ void check_array_places(const context& ctx, const sr_bcrs_view& pattern, const c
     reached(slots, pattern.values, "values");
 }
 
+void check_array_places(const context& ctx, const vnm_view& pattern, const char* argument) {
+    if (ctx.on_cpu() || pattern.value_count() == 0 || pattern.batch_count == 0) return;
+    require_reachable(ctx, pattern.column_loc, text(argument, "'s column_loc").c_str());
+    require_reachable(ctx, pattern.metadata, text(argument, "'s metadata").c_str());
+    require_reachable(ctx, pattern.values, text(argument, "'s values").c_str());
+}
+
 void check_sparse_arrays(const context& ctx, const sr_bcrs_view& pattern, const sparse_view* given,
                          bool values, const char* argument) {
-    if (given && ctx.validates()) {
-        validate_pattern(ctx, *given, argument);
-        if (values) validate_values(ctx, *given, argument);
-    }
-    require_value(!values || pattern.values != nullptr || pattern.value_count() == 0 ||
-                      pattern.batch_count == 0,
-                  argument,
-                  " has null values; they are required unless problem->value_mode is "
-                  "MAGICUBE_VALUES_PER_CALL");
-    check_array_places(ctx, pattern, argument);
+    check_arrays(ctx, pattern, given, values, argument);
+}
+
+void check_sparse_arrays(const context& ctx, const vnm_view& pattern, const sparse_view* given,
+                         bool values, const char* argument) {
+    check_arrays(ctx, pattern, given, values, argument);
 }
 
 }  // namespace magicube

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the plans of all operations share. An Operation is a struct with
-//     problem            what a plan is made for: pattern (sr_bcrs_view), batch_count,
-//                        implementation, ...
+//     problem            what a plan is made for: pattern (sr_bcrs_view, or another view for which
+//                        there are the functions below), batch_count, implementation, ...
 //     arguments          what one execution gets: workspace, workspace_size, ...
 //     plan               a class derived from plan_of<Operation>
 //     name               for messages
@@ -26,6 +26,10 @@
 
 namespace magicube {
 
+// Sets the pointers of the sparse operand to null.
+void forget_arrays(sr_bcrs_view& pattern);
+void forget_arrays(vnm_view& pattern);
+
 // An immutable recipe for one problem. Many threads may run it, each with its own context and
 // workspace.
 template <class Operation>
@@ -42,10 +46,7 @@ class plan_of {
           range_name_(text("magicube:", Operation::name, ' ', resources_.implementation)) {
         // The caller may free these; a plan has copies of what it needs.
         problem_.implementation = nullptr;
-        problem_.pattern.row_begin.data = problem_.pattern.row_end.data = nullptr;
-        problem_.pattern.col_indices = nullptr;
-        problem_.pattern.element_mask = nullptr;
-        problem_.pattern.values = nullptr;
+        forget_arrays(problem_.pattern);
     }
     plan_of(const plan_of&) = delete;
     plan_of& operator=(const plan_of&) = delete;
@@ -89,14 +90,19 @@ class plan_of {
 // Options of `magicube bench` that make a random pattern of the same density.
 std::string benchmark_options(const context& ctx, const sr_bcrs_view& pattern,
                               const char* implementation);
+std::string benchmark_options(const context& ctx, const vnm_view& pattern,
+                              const char* implementation);
 
 // Throws device_mismatch unless the context's device reaches the arrays of the sparse operand.
 void check_array_places(const context& ctx, const sr_bcrs_view& pattern, const char* argument);
+void check_array_places(const context& ctx, const vnm_view& pattern, const char* argument);
 
 // What makes a plan impossible although the problem breaks no rule: arrays that it would read are
 // missing, lie on another device, or hold what they must not. `given` is the sparse operand as the
 // caller described it; null: its arrays are trusted.
 void check_sparse_arrays(const context& ctx, const sr_bcrs_view& pattern, const sparse_view* given,
+                         bool values, const char* argument);
+void check_sparse_arrays(const context& ctx, const vnm_view& pattern, const sparse_view* given,
                          bool values, const char* argument);
 
 template <class Operation>
@@ -112,11 +118,11 @@ buffer_needs needs_of(const context& ctx, const typename Operation::problem& pro
 }
 
 // buffer null: the plan allocates its own.
-template <class Operation>
+template <class Operation, class Given = sparse_view>
 std::unique_ptr<typename Operation::plan> create_plan(const context& ctx,
                                                       const typename Operation::problem& problem,
                                                       void* buffer, size_t buffer_size,
-                                                      const sparse_view* given = nullptr) {
+                                                      const Given* given = nullptr) {
     Operation::check(problem);
     check_sparse_arrays(ctx, problem.pattern, given, Operation::packs_values(problem),
                         Operation::pattern_name);

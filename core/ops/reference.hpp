@@ -34,6 +34,8 @@ constexpr implementation<Operation> reference_implementation(
 template <class Operation>
 class stored_plan : public Operation::plan {
   public:
+    using stored_type = stored_copy<decltype(Operation::problem::pattern)>;
+
     stored_plan(const context& ctx, const typename Operation::problem& problem,
                 plan_resources resources, bool with_values = false)
         : Operation::plan(ctx, problem, std::move(resources)),
@@ -42,11 +44,11 @@ class stored_plan : public Operation::plan {
     }
 
   protected:
-    const stored_matrix& stored() const { return stored_; }
-    stored_matrix& stored() { return stored_; }
+    const stored_type& stored() const { return stored_; }
+    stored_type& stored() { return stored_; }
 
   private:
-    stored_matrix stored_;
+    stored_type stored_;
 };
 
 }  // namespace magicube

@@ -61,6 +61,7 @@ void unpack(const context& ctx, const dense_view& source, const unpack_range& ra
     });
 }
 
+template void unpack(const context&, const dense_view&, const unpack_range&, int8_t*, int64_t);
 template void unpack(const context&, const dense_view&, const unpack_range&, int16_t*, int64_t);
 template void unpack(const context&, const dense_view&, const unpack_range&, float*, int64_t);
 

@@ -50,7 +50,8 @@ struct unpack_range {
 };
 
 // Matrix i of the range goes to target + i * source.rows * pitch, its row r to r * pitch from
-// there. pitch is at least the width; what is beyond the width becomes 0.
+// there. pitch is at least the width; what is beyond the width becomes 0. Unpacked is float for
+// floating types, int16_t for integers, or int8_t for int8 and int4.
 template <class Unpacked>
 void unpack(const context& ctx, const dense_view& source, const unpack_range& range,
             Unpacked* target, int64_t pitch);

@@ -53,7 +53,7 @@ struct half {
 
     half() = default;
     MAGICUBE_HOST_DEVICE explicit half(float value) {
-#if defined(__CUDA_ARCH__)
+#if MAGICUBE_PTX_ARCH > 0
         asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
 #else
         const uint32_t all = bits_of(value);
@@ -68,7 +68,7 @@ struct half {
 #endif
     }
     MAGICUBE_HOST_DEVICE explicit operator float() const {
-#if defined(__CUDA_ARCH__)
+#if MAGICUBE_PTX_ARCH > 0
         float value;
         asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
         return value;
@@ -87,7 +87,7 @@ struct bfloat16 {
 
     bfloat16() = default;
     MAGICUBE_HOST_DEVICE explicit bfloat16(float value) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#if MAGICUBE_PTX_ARCH >= 800
         asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
 #else
         const uint32_t all = bits_of(value);
@@ -106,7 +106,7 @@ struct float8_e4m3 {
 
     float8_e4m3() = default;
     MAGICUBE_HOST_DEVICE explicit float8_e4m3(float value) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+#if MAGICUBE_PTX_ARCH >= 890
         uint16_t two;  // the instruction converts a pair
         asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(two) : "f"(0.0f), "f"(value));
         bits = static_cast<uint8_t>(two);

@@ -30,6 +30,13 @@ constexpr precision_pair sddmm_pairs[] = {{dtype::int16, dtype::int16}, {dtype::
                                           {dtype::fp16, dtype::fp16},   {dtype::bf16, dtype::bf16},
                                           {dtype::e4m3, dtype::e4m3}};
 
+// With a left operand in V:N:M.
+constexpr precision_pair vnm_pairs[] = {{dtype::int8, dtype::int8},
+                                        {dtype::fp32, dtype::fp32},
+                                        {dtype::fp16, dtype::fp16},
+                                        {dtype::bf16, dtype::bf16},
+                                        {dtype::e4m3, dtype::e4m3}};
+
 template <size_t Count>
 constexpr bool contains(const precision_pair (&pairs)[Count], precision_pair wanted) {
     for (const auto& pair : pairs)

@@ -5,7 +5,10 @@
 set(MAGICUBE_HAS_CUDA OFF)
 set(MAGICUBE_ARCHITECTURE_NAMES "")
 
-if(NOT MAGICUBE_CUDA STREQUAL "OFF")
+if(MAGICUBE_CUDA STREQUAL "EMULATED")
+    set(MAGICUBE_HAS_CUDA ON)
+    set(MAGICUBE_ARCHITECTURE_NAMES "sm_90a")
+elseif(NOT MAGICUBE_CUDA STREQUAL "OFF")
     if(NOT CMAKE_CUDA_COMPILER)
         find_program(MAGICUBE_NVCC nvcc HINTS ENV CUDACXX
             PATHS "${CMAKE_CURRENT_SOURCE_DIR}/build/cuda/bin" /usr/local/cuda/bin)
@@ -40,8 +43,26 @@ if(NOT MAGICUBE_CUDA STREQUAL "OFF")
     endif()
 endif()
 
+# A device that runs on the CPU, for tests: .cu files are C++ there.
+function(magicube_emulate_cuda target)
+    # Its headers hide those of CUDA, and core/device/cuda/ptx.cuh.
+    target_include_directories(${target} BEFORE PUBLIC ${PROJECT_SOURCE_DIR}/tests/emulation/include)
+    target_link_libraries(${target} PUBLIC magicube_emulation)
+    target_compile_definitions(${target} PUBLIC MAGICUBE_EMULATED)
+    get_target_property(sources ${target} SOURCES)
+    list(FILTER sources INCLUDE REGEX "\\.cu$")
+    set_source_files_properties(${sources} PROPERTIES LANGUAGE CXX
+        COMPILE_DEFINITIONS "__CUDA_ARCH__=900;__CUDA_ARCH_FEAT_SM90_ALL"
+        COMPILE_OPTIONS "-include;cuda_runtime.h;-O1;-Wno-unknown-pragmas;-Wno-missing-field-initializers")
+endfunction()
+
 function(magicube_configure_cuda target)
     if(NOT MAGICUBE_HAS_CUDA)
+        return()
+    endif()
+    target_compile_definitions(${target} PRIVATE MAGICUBE_HAS_CUDA)
+    if(MAGICUBE_CUDA STREQUAL "EMULATED")
+        magicube_emulate_cuda(${target})
         return()
     endif()
     target_compile_options(${target} PRIVATE
@@ -49,6 +70,5 @@ function(magicube_configure_cuda target)
         "$<$<COMPILE_LANGUAGE:CUDA>:--threads=2>"
         # constexpr functions, of std::numeric_limits too, are called on the device
         "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>")
-    target_compile_definitions(${target} PRIVATE MAGICUBE_HAS_CUDA)
     set_target_properties(${target} PROPERTIES CUDA_VISIBILITY_PRESET hidden)
 endfunction()

@@ -10,6 +10,7 @@
 
 #include "magicube/magicube.h"
 #include "support/samples.hpp"
+#include "support/vnm_sample.hpp"
 
 #define REQUIRE_OK(call) \
     REQUIRE_MESSAGE((call) == MAGICUBE_STATUS_SUCCESS, std::string(magicubeGetLastErrorMessage()))
@@ -55,6 +56,15 @@ struct sp_mat {
         } else {
             REQUIRE_OK(magicubeSpMatSetStridedBatch(value, shape.batch, sample.values_stride()));
         }
+    }
+    explicit sp_mat(vnm_sample& sample) {
+        const auto& shape = sample.shape();
+        REQUIRE_OK(magicubeCreateVnm(&value, shape.rows, shape.cols, static_cast<int32_t>(shape.v),
+                                     static_cast<int32_t>(shape.n), static_cast<int32_t>(shape.m),
+                                     sample.column_loc(), sample.metadata().data(),
+                                     sample.values().data(),
+                                     static_cast<magicubeDataType_t>(shape.type)));
+        REQUIRE_OK(magicubeSpMatSetStridedBatch(value, shape.batch, sample.values_stride()));
     }
     ~sp_mat() { magicubeDestroySpMat(value); }
     sp_mat(const sp_mat&) = delete;

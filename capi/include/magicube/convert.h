@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Conversion between dense, CSR, BSR, dense boolean masks and SR-BCRS, on the handle's device.
+ * Conversion between dense, CSR, BSR, dense boolean masks, SR-BCRS and V:N:M, on the handle's device
+ * (to V:N:M, and from it to CSR, on the CPU in this version).
  *
  * To a sparse format in three steps: ..._bufferSize tells the scratch, ..._count writes the offsets
  * and how many slots (or nonzeros, or blocks) there are, the caller allocates, ..._fill writes the
@@ -77,7 +78,7 @@ magicubeStatus_t magicubeDenseToSrBcrs_fill(magicubeHandle_t handle,
                                             const magicubeSrBcrsArrays_t* arrays, void* workspace,
                                             size_t workspace_size) MAGICUBE_NOEXCEPT;
 
-/* CSR, BSR or SR-BCRS (another V or S) -> SR-BCRS. */
+/* CSR, BSR, V:N:M or SR-BCRS (another V or S) -> SR-BCRS. */
 MAGICUBE_API
 magicubeStatus_t magicubeSparseToSrBcrs_bufferSize(magicubeHandle_t handle,
                                                    magicubeConstSpMatDescr_t source,
@@ -96,14 +97,14 @@ magicubeStatus_t magicubeSparseToSrBcrs_fill(magicubeHandle_t handle,
                                              size_t workspace_size) MAGICUBE_NOEXCEPT;
 
 /*
- * CSR, BSR or SR-BCRS -> dense, of the same shape and batch, in either order; absent elements
- * become 0.
+ * Any sparse format -> dense, of the same shape and batch, in either order; absent elements become
+ * 0.
  */
 MAGICUBE_API
 magicubeStatus_t magicubeSparseToDense(magicubeHandle_t handle, magicubeConstSpMatDescr_t source,
                                        magicubeDnMatDescr_t dense) MAGICUBE_NOEXCEPT;
 
-/* CSR, BSR or SR-BCRS -> a uint8 matrix with 1 where an element exists and 0 elsewhere. */
+/* Any sparse format -> a uint8 matrix with 1 where an element exists and 0 elsewhere. */
 MAGICUBE_API
 magicubeStatus_t magicubeSparseToMask(magicubeHandle_t handle, magicubeConstSpMatDescr_t source,
                                       magicubeDnMatDescr_t mask) MAGICUBE_NOEXCEPT;
@@ -140,8 +141,81 @@ magicubeStatus_t magicubeSrBcrsToBsr_fill(magicubeHandle_t handle, magicubeConst
                                           magicubeDataType_t value_type) MAGICUBE_NOEXCEPT;
 
 /*
+ * Destination of a conversion to V:N:M: vector_length, n, m and the type before _count, the arrays,
+ * of the lengths that magicubeVnmLengths tells, before _fill. Layouts as in matrix.h.
+ */
+typedef struct magicubeVnmArrays {
+    size_t struct_size;
+    int32_t vector_length;
+    int32_t n;
+    int32_t m;
+    magicubeDataType_t value_type;
+    void* column_loc;
+    uint8_t* metadata;
+    void* values; /* null: the pattern alone */
+} magicubeVnmArrays_t;
+#define MAGICUBE_VNM_ARRAYS_INIT \
+    { sizeof(magicubeVnmArrays_t), 0, 2, 0, MAGICUBE_FP16, NULL, NULL, NULL }
+
+/*
+ * Dense -> V:N:M: an element exists where it is not 0 or, with a mask, where the mask is not 0. One
+ * matrix, no batch. _count tells how many elements there are, and refuses (as does _fill) a source
+ * that is not V:N:M: INVALID_VALUE, and the message names the block row, the group and the row with
+ * more than n elements or the number of columns, if it is more than the budget. Where the source
+ * leaves a choice, the lowest columns are selected and the lowest places taken, with values of 0.
+ */
+MAGICUBE_API
+magicubeStatus_t magicubeDenseToVnm_bufferSize(magicubeHandle_t handle,
+                                               magicubeConstDnMatDescr_t dense,
+                                               magicubeConstDnMatDescr_t mask,
+                                               const magicubeVnmArrays_t* arrays,
+                                               size_t* bytes) MAGICUBE_NOEXCEPT;
+MAGICUBE_API
+magicubeStatus_t magicubeDenseToVnm_count(magicubeHandle_t handle, magicubeConstDnMatDescr_t dense,
+                                          magicubeConstDnMatDescr_t mask,
+                                          const magicubeVnmArrays_t* arrays, int64_t* elements,
+                                          void* workspace, size_t workspace_size) MAGICUBE_NOEXCEPT;
+MAGICUBE_API
+magicubeStatus_t magicubeDenseToVnm_fill(magicubeHandle_t handle, magicubeConstDnMatDescr_t dense,
+                                         magicubeConstDnMatDescr_t mask,
+                                         const magicubeVnmArrays_t* arrays, void* workspace,
+                                         size_t workspace_size) MAGICUBE_NOEXCEPT;
+
+/* CSR, BSR, SR-BCRS or V:N:M (another V, n or M) -> V:N:M; every existing element counts, zero or
+ * not. */
+MAGICUBE_API
+magicubeStatus_t magicubeSparseToVnm_bufferSize(magicubeHandle_t handle,
+                                                magicubeConstSpMatDescr_t source,
+                                                const magicubeVnmArrays_t* arrays,
+                                                size_t* bytes) MAGICUBE_NOEXCEPT;
+MAGICUBE_API
+magicubeStatus_t magicubeSparseToVnm_count(magicubeHandle_t handle,
+                                           magicubeConstSpMatDescr_t source,
+                                           const magicubeVnmArrays_t* arrays, int64_t* elements,
+                                           void* workspace,
+                                           size_t workspace_size) MAGICUBE_NOEXCEPT;
+MAGICUBE_API
+magicubeStatus_t magicubeSparseToVnm_fill(magicubeHandle_t handle, magicubeConstSpMatDescr_t source,
+                                          const magicubeVnmArrays_t* arrays, void* workspace,
+                                          size_t workspace_size) MAGICUBE_NOEXCEPT;
+
+/*
+ * V:N:M (one matrix, no batch) -> CSR: every existing element, zeros included. _count writes offsets
+ * (rows + 1 entries) and nnz; _fill col_indices and, unless null, values.
+ */
+MAGICUBE_API
+magicubeStatus_t magicubeVnmToCsr_count(magicubeHandle_t handle, magicubeConstSpMatDescr_t source,
+                                        magicubeIndexType_t offset_type, void* offsets,
+                                        int64_t* nnz) MAGICUBE_NOEXCEPT;
+MAGICUBE_API
+magicubeStatus_t magicubeVnmToCsr_fill(magicubeHandle_t handle, magicubeConstSpMatDescr_t source,
+                                       magicubeIndexType_t offset_type, const void* offsets,
+                                       int32_t* col_indices, void* values,
+                                       magicubeDataType_t value_type) MAGICUBE_NOEXCEPT;
+
+/*
  * Checks a sparse matrix wholly, whatever the handle's validation level: offsets, ascending
- * columns in range, padding. INVALID_VALUE with the place and the rule if it is malformed. On CUDA
+ * columns in range, padding, places of V:N:M. INVALID_VALUE with the place and the rule if it is malformed. On CUDA
  * a copy in host memory is checked.
  */
 MAGICUBE_API

@@ -9,6 +9,8 @@
 #include "magicube/attention.h"
 #include "magicube/convert.h"
 #include "magicube/handle.h"
+#include "magicube/kronecker.h"
+#include "magicube/kronecker_mm.h"
 #include "magicube/log.h"
 #include "magicube/matrix.h"
 #include "magicube/memory.h"

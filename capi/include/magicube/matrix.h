@@ -134,6 +134,46 @@ magicubeStatus_t magicubeCreateConstSrBcrs(magicubeConstSpMatDescr_t* matrix, in
                                            const void* values, magicubeIndexType_t offset_type,
                                            magicubeDataType_t value_type) MAGICUBE_NOEXCEPT;
 
+/*
+ * V:N:M (Castro et al., SC'23): of every group of M columns a block of V rows selects a few that its
+ * rows share, and each row keeps n elements in them. vector_length V is 1, 16, 32, 64, 128 or 256;
+ * m is at most 65536 and need not divide cols, nor V rows. Values are int8, fp16, bf16, fp32 or
+ * e4m3. With G = ceil(cols / M) groups, a budget of C = 4 columns (n + 2 for n above 3; m is at
+ * least C) and br = ceil(rows / V) block rows:
+ *   column_loc   br * G * C entries, uint8 (uint16 where m is above 256): the selected columns of a
+ *                block row in a group, counted from 0 inside the group, ascending. A last group of
+ *                fewer than C columns names them all and then the last of them again.
+ *   metadata     which of the C places each element of a row has in its group, ascending.
+ *                n = 2: rows * ceil(G / 2) bytes, a nibble a group, the even group in the low one:
+ *                the first element's place in the low two bits, the second's in the high two.
+ *                Another n: rows * G * n bytes, a place each.
+ *   values       rows * G * n elements, row after row, group after group; 0 at a place that repeats
+ *                a column, where no element exists; null: pattern alone
+ * n = 2 is what products take (m = 4 is plain 2:4 sparsity); other n are stored and converted only.
+ * Example, V = 1, n = 2, m = 4, one row (0, 7, 0, 9, 5, 0) of 6 columns: column_loc = [0 1 2 3,
+ * 0 1 1 1], metadata = [0x4d] (places 1 and 3 in group 0, 0 and 1 in group 1), values = [7 9, 5 0].
+ */
+MAGICUBE_API
+magicubeStatus_t magicubeCreateVnm(magicubeSpMatDescr_t* matrix, int64_t rows, int64_t cols,
+                                   int32_t vector_length, int32_t n, int32_t m,
+                                   const void* column_loc, const uint8_t* metadata, void* values,
+                                   magicubeDataType_t value_type) MAGICUBE_NOEXCEPT;
+MAGICUBE_API
+magicubeStatus_t magicubeCreateConstVnm(magicubeConstSpMatDescr_t* matrix, int64_t rows,
+                                        int64_t cols, int32_t vector_length, int32_t n, int32_t m,
+                                        const void* column_loc, const uint8_t* metadata,
+                                        const void* values,
+                                        magicubeDataType_t value_type) MAGICUBE_NOEXCEPT;
+
+/*
+ * Lengths of the arrays of such a matrix: entries of column_loc, bytes of metadata, elements of
+ * values; any out pointer may be null.
+ */
+MAGICUBE_API
+magicubeStatus_t magicubeVnmLengths(int64_t rows, int64_t cols, int32_t vector_length, int32_t n,
+                                    int32_t m, int64_t* column_loc, int64_t* metadata,
+                                    int64_t* values) MAGICUBE_NOEXCEPT;
+
 /* Frees a descriptor of either kind, not its data; null is allowed. */
 MAGICUBE_API
 magicubeStatus_t magicubeDestroySpMat(magicubeConstSpMatDescr_t matrix) MAGICUBE_NOEXCEPT;
@@ -145,8 +185,8 @@ magicubeStatus_t magicubeSpMatGet(magicubeConstSpMatDescr_t matrix, magicubeSpar
                                   const void** values) MAGICUBE_NOEXCEPT;
 
 /*
- * Reads a CSR, BSR or SR-BCRS descriptor; INVALID_VALUE for another format; any out pointer may be
- * null.
+ * Reads a CSR, BSR, SR-BCRS or V:N:M descriptor; INVALID_VALUE for another format; any out pointer
+ * may be null.
  */
 MAGICUBE_API
 magicubeStatus_t magicubeCsrGet(magicubeConstSpMatDescr_t matrix, int64_t* nnz,
@@ -163,6 +203,10 @@ magicubeStatus_t magicubeSrBcrsGet(magicubeConstSpMatDescr_t matrix, int32_t* ve
                                    const void** row_end, const int32_t** col_indices,
                                    const uint8_t** element_mask,
                                    magicubeIndexType_t* offset_type) MAGICUBE_NOEXCEPT;
+MAGICUBE_API
+magicubeStatus_t magicubeVnmGet(magicubeConstSpMatDescr_t matrix, int32_t* vector_length,
+                                int32_t* n, int32_t* m, const void** column_loc,
+                                const uint8_t** metadata) MAGICUBE_NOEXCEPT;
 
 /*
  * Points a descriptor at other index arrays of a matrix of the same shape, with another number of
@@ -180,6 +224,9 @@ MAGICUBE_API
 magicubeStatus_t magicubeSrBcrsSetPointers(magicubeConstSpMatDescr_t matrix, int64_t slots,
                                            const void* row_begin, const void* row_end,
                                            const int32_t* col_indices) MAGICUBE_NOEXCEPT;
+MAGICUBE_API
+magicubeStatus_t magicubeVnmSetPointers(magicubeConstSpMatDescr_t matrix, const void* column_loc,
+                                        const uint8_t* metadata) MAGICUBE_NOEXCEPT;
 
 /* Points a descriptor at other values of the same pattern. INVALID_VALUE for a const descriptor. */
 MAGICUBE_API
@@ -199,7 +246,7 @@ magicubeStatus_t magicubeSrBcrsSetElementMask(magicubeConstSpMatDescr_t matrix,
 
 /*
  * Batch of count matrices with one pattern, their values values_stride elements apart (0: one set
- * of values serves all; even for int4). For CSR, BSR and SR-BCRS.
+ * of values serves all; even for int4). For every format.
  */
 MAGICUBE_API
 magicubeStatus_t magicubeSpMatSetStridedBatch(magicubeConstSpMatDescr_t matrix, int64_t count,

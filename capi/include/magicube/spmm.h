@@ -17,7 +17,9 @@
  * alpha 1, beta 0 or 1 in host memory and no scale, bias or activation. Padding never contributes,
  * whatever B holds.
  * For floating types, NaN or infinity in row k of B may reach every row of A's block row that has
- * column k and, for V < 8, of its aligned group of 8 rows.
+ * column k (with V:N:M: that selects it) and, for V < 8, of its aligned group of 8 rows.
+ *
+ * With A in V:N:M, n is 2 and both types are int8, fp16, bf16, fp32 or e4m3.
  */
 #ifndef MAGICUBE_SPMM_H
 #define MAGICUBE_SPMM_H
@@ -29,7 +31,7 @@
 typedef struct magicubeSpMMProblem {
     size_t struct_size;
     magicubeConstSpMatDescr_t
-        A; /* SR-BCRS, or CSR (taken as SR-BCRS with V = 1, S = 1); its batch counts */
+        A; /* SR-BCRS, CSR (taken as SR-BCRS with V = 1, S = 1) or V:N:M; its batch counts */
     magicubeDataType_t b_type;
     magicubeOrder_t b_order;
     magicubeDataType_t c_type;
@@ -83,7 +85,7 @@ magicubeStatus_t magicubeSpMM_bufferSize(magicubeHandle_t handle,
 /*
  * Makes a plan, packing A into plan_buffer (memory of the handle's device that must outlive the
  * plan), or into memory of its own if plan_buffer is null. It may synchronise. The pattern
- * (row_begin, row_end, col_indices) is copied in every value mode.
+ * (row_begin, row_end, col_indices; column_loc, metadata) is copied in every value mode.
  */
 MAGICUBE_API
 magicubeStatus_t magicubeSpMM_createPlan(magicubeHandle_t handle,
@@ -123,7 +125,7 @@ magicubeStatus_t magicubeSpMM_planInfo(magicubeSpMMPlan_t plan,
                                        magicubePlanInfo_t* info) MAGICUBE_NOEXCEPT;
 
 /*
- * Names of the implementations of a device, the reference last: writes at most capacity names
+ * Names of the implementations of a device for an A in SR-BCRS or CSR, the reference last: writes at most capacity names
  * (names may be null if capacity is 0) and their number to count. The strings live as long as the
  * library.
  */
@@ -131,5 +133,12 @@ MAGICUBE_API
 magicubeStatus_t magicubeSpMM_listImplementations(magicubeDevice_t device, const char** names,
                                                   int32_t capacity,
                                                   int32_t* count) MAGICUBE_NOEXCEPT;
+
+/* The same for an A in a format; NOT_SUPPORTED for BSR. */
+MAGICUBE_API
+magicubeStatus_t magicubeSpMM_listFormatImplementations(magicubeDevice_t device,
+                                                        magicubeSparseFormat_t format,
+                                                        const char** names, int32_t capacity,
+                                                        int32_t* count) MAGICUBE_NOEXCEPT;
 
 #endif

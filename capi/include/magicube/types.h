@@ -49,7 +49,8 @@ typedef enum magicubeDevice { MAGICUBE_DEVICE_CPU = 1, MAGICUBE_DEVICE_CUDA = 2 
 typedef enum magicubeSparseFormat {
     MAGICUBE_FORMAT_CSR = 1,
     MAGICUBE_FORMAT_BSR = 2,
-    MAGICUBE_FORMAT_SR_BCRS = 3
+    MAGICUBE_FORMAT_SR_BCRS = 3,
+    MAGICUBE_FORMAT_VNM = 4
 } magicubeSparseFormat_t;
 
 /* Activation of an epilogue. */
@@ -80,11 +81,14 @@ typedef struct magicubeDnMatDescr* magicubeDnMatDescr_t;
 typedef const struct magicubeDnMatDescr* magicubeConstDnMatDescr_t;
 typedef struct magicubeSpMatDescr* magicubeSpMatDescr_t;
 typedef const struct magicubeSpMatDescr* magicubeConstSpMatDescr_t;
+typedef struct magicubeKroneckerDescr* magicubeKroneckerDescr_t;
+typedef const struct magicubeKroneckerDescr* magicubeConstKroneckerDescr_t;
 
 typedef struct magicubeSpMMPlan* magicubeSpMMPlan_t;
 typedef struct magicubeSDDMMPlan* magicubeSDDMMPlan_t;
 typedef struct magicubeSparseSoftmaxPlan* magicubeSparseSoftmaxPlan_t;
 typedef struct magicubeAttentionPlan* magicubeAttentionPlan_t;
+typedef struct magicubeKroneckerMMPlan* magicubeKroneckerMMPlan_t;
 
 /* What a plan and its executions need. Set struct_size (the INIT macro does) before the call. */
 typedef struct magicubeBufferSizes {

@@ -66,6 +66,19 @@ __device__ __forceinline__ void copy_async16(uint32_t target, const void* source
                  : "memory");
 }
 
+// Copies 4, 8 or 16 bytes; 16 go past L1. L2 gets the whole line.
+template <int Bytes>
+__device__ __forceinline__ void copy_async(uint32_t target, const void* source) {
+    if constexpr (Bytes == 16) {
+        asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(target), "l"(source)
+                     : "memory");
+    } else {
+        asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], %2;" ::"r"(target),
+                     "l"(source), "n"(Bytes)
+                     : "memory");
+    }
+}
+
 __device__ __forceinline__ void commit_copies() {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
@@ -74,6 +87,11 @@ __device__ __forceinline__ void commit_copies() {
 template <int Pending>
 __device__ __forceinline__ void wait_copies() {
     asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
+}
+
+// Has L2 fetch the line.
+__device__ __forceinline__ void prefetch(const void* global) {
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(global));
 }
 
 // ---- mbarrier ----------------------------------------------------------------------------------
@@ -169,6 +187,42 @@ __device__ __forceinline__ void load_matrices_transposed(uint32_t (&r)[4], uint3
                  : "r"(address));
 }
 
+// Four 8x8 matrices of 16-bit elements as they lie; lane l names row l % 8 of matrix l / 8.
+__device__ __forceinline__ void load_matrices(uint32_t (&r)[4], uint32_t address) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(address));
+}
+
+// Transposes an 8x8 matrix of 16-bit elements, two of a row a lane.
+__device__ __forceinline__ uint32_t transpose_matrix(uint32_t elements) {
+    uint32_t transposed;
+    asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;"
+                 : "=r"(transposed)
+                 : "r"(elements));
+    return transposed;
+}
+
+// 2^x within 2 units in the last place; subnormal results are 0.
+__device__ __forceinline__ float exp2_fast(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+// Two numbers rounded to 16 bits, the first in the low half.
+__device__ __forceinline__ uint32_t pack_fp16(float first, float second) {
+    uint32_t packed;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(second), "f"(first));
+    return packed;
+}
+
+__device__ __forceinline__ uint32_t pack_bf16(float first, float second) {
+    uint32_t packed;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(second), "f"(first));
+    return packed;
+}
+
 #define MAGICUBE_MMA_K32(NAME, SHAPE_TYPES, ACCUMULATOR, CONSTRAINT)                             \
     __device__ __forceinline__ void NAME(ACCUMULATOR(&d)[4], const uint32_t(&a)[4], uint32_t b0, \
                                          uint32_t b1) {                                          \
@@ -186,5 +240,27 @@ MAGICUBE_MMA_K32(mma_e4m3, "m16n8k32.row.col.f32.e4m3.e4m3.f32", float, "+f")
 MAGICUBE_MMA_K32(mma_fp16, "m16n8k16.row.col.f32.f16.f16.f32", float, "+f")
 MAGICUBE_MMA_K32(mma_bf16, "m16n8k16.row.col.f32.bf16.bf16.f32", float, "+f")
 #undef MAGICUBE_MMA_K32
+
+// Sparse A: of each group of 4 rows of B, a row of A has two, whose positions metadata holds, 4 bits
+// a group. Bytes: lane g * 4 + t gives those of row g + t % 2 * 8, groups t / 2 * 8 and on.
+#define MAGICUBE_MMA_SPARSE(NAME, SHAPE_TYPES, SELECTOR, ACCUMULATOR, CONSTRAINT)                \
+    __device__ __forceinline__ void NAME(ACCUMULATOR(&d)[4], const uint32_t(&a)[4],              \
+                                         const uint32_t(&b)[4], uint32_t metadata) {             \
+        asm volatile("mma.sp::ordered_metadata.sync.aligned." SHAPE_TYPES                        \
+                     " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9, %10, %11},"                  \
+                     " {%0, %1, %2, %3}, %12, %13;"                                              \
+                     : CONSTRAINT(d[0]), CONSTRAINT(d[1]), CONSTRAINT(d[2]), CONSTRAINT(d[3])    \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]),         \
+                       "r"(b[2]), "r"(b[3]), "r"(metadata), "n"(SELECTOR));                      \
+    }
+MAGICUBE_MMA_SPARSE(mma_sparse_s8, "m16n8k64.row.col.s32.s8.s8.s32", 0, int32_t, "+r")
+MAGICUBE_MMA_SPARSE(mma_sparse_e4m3, "m16n8k64.row.col.f32.e4m3.e4m3.f32", 0, float, "+f")
+// For 16-bit operands lanes t = 0 and 1 of each four (selector 0), or t = 2 and 3, give those of four
+// groups in row g (low half) and row g + 8.
+template <int Selector>
+MAGICUBE_MMA_SPARSE(mma_sparse_fp16, "m16n8k32.row.col.f32.f16.f16.f32", Selector, float, "+f")
+template <int Selector>
+MAGICUBE_MMA_SPARSE(mma_sparse_bf16, "m16n8k32.row.col.f32.bf16.bf16.f32", Selector, float, "+f")
+#undef MAGICUBE_MMA_SPARSE
 
 }  // namespace magicube::ptx

@@ -17,6 +17,7 @@
 
 #include "core/common/checked.hpp"
 #include "core/device/cuda/check.hpp"
+#include "core/device/cuda/launch.cuh"
 #include "core/device/cuda/scan.cuh"
 
 namespace magicube::cuda {
@@ -98,7 +99,7 @@ __device__ void pick_digit(const select_problem& problem, const pass_bits& bits,
     int64_t before = sum_before<threads>(sum, &all);
     if (before >= wanted || wanted > before + sum) return;
     int k = 0;
-    while (before + histogram[threadIdx.x * own + k] < wanted) {
+    while (before + static_cast<int64_t>(histogram[threadIdx.x * own + k]) < wanted) {
         before += histogram[threadIdx.x * own + k];
         ++k;
     }
@@ -206,7 +207,8 @@ void select_largest(const context& ctx, const Keys& keys, int64_t scopes,
     using namespace select_detail;
     if (scopes != 1) {
         const auto grid = static_cast<unsigned>(scopes < 65536 ? scopes : 65536);
-        scopes_kernel<<<grid, threads, 0, ctx.stream>>>(keys, problem, scopes, results);
+        launch_kernel(scopes_kernel<Keys>, {grid, threads, 0, ctx.stream}, keys, problem, scopes,
+                      results);
         check(cudaGetLastError(), "scopes_kernel");
         return;
     }
@@ -215,7 +217,8 @@ void select_largest(const context& ctx, const Keys& keys, int64_t scopes,
     const int64_t needed = ceil_div(problem.count, threads);
     const auto grid = static_cast<unsigned>(needed < blocks ? needed : blocks);
     for (int pass = 0; pass < passes_of(problem); ++pass) {
-        pass_kernel<<<grid, threads, 0, ctx.stream>>>(keys, problem, pass, state, results);
+        launch_kernel(pass_kernel<Keys>, {grid, threads, 0, ctx.stream}, keys, problem, pass, state,
+                      results);
         check(cudaGetLastError(), "pass_kernel");
     }
 }
@@ -223,7 +226,7 @@ void select_largest(const context& ctx, const Keys& keys, int64_t scopes,
 // Bits of the numbers 0 .. count - 1.
 inline int index_bits_of(int64_t count) {
     int bits = 1;
-    while (count - 1 >> bits != 0) ++bits;
+    while ((count - 1) >> bits != 0) ++bits;
     return bits;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversion of SR-BCRS to CSR.
+// Conversions to CSR.
 #pragma once
 
 #include "core/device/context.hpp"
@@ -18,9 +18,11 @@ struct csr_target {
 
 // Writes the offsets and returns the number of elements.
 int64_t count_csr(const context& ctx, const sr_bcrs_view& source, const csr_target& target);
+int64_t count_csr(const context& ctx, const vnm_view& source, const csr_target& target);
 
 // Writes the other arrays. The offsets are as count left them for this source; anything else is
 // INVALID_VALUE on the CPU; on CUDA fill does not wait for the stream, so that it cannot tell.
 void fill_csr(const context& ctx, const sr_bcrs_view& source, const csr_target& target);
+void fill_csr(const context& ctx, const vnm_view& source, const csr_target& target);
 
 }  // namespace magicube

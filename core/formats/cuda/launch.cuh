@@ -72,4 +72,11 @@ inline void require_arrays_on_device(const context& ctx, const sr_bcrs_view& sou
     require_array_on_device(ctx, source.element_mask, source.slots, "source's element_mask");
 }
 
+inline void require_arrays_on_device(const context& ctx, const vnm_view& source) {
+    require_array_on_device(ctx, source.column_loc, column_loc_count(source),
+                            "source's column_loc");
+    require_array_on_device(ctx, source.metadata, metadata_count(source), "source's metadata");
+    require_array_on_device(ctx, source.values, source.value_count(), "source's values");
+}
+
 }  // namespace magicube::cuda

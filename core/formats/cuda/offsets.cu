@@ -11,6 +11,7 @@
 #include "core/formats/cuda/offsets.hpp"
 
 #include "core/common/checked.hpp"
+#include "core/device/cuda/launch.cuh"
 #include "core/device/cuda/runtime.hpp"
 #include "core/device/cuda/scan.cuh"
 #include "core/formats/cuda/launch.cuh"
@@ -66,7 +67,8 @@ int64_t read_index(const context& ctx, const void* array, index_type type, int64
 int64_t place_lists(const context& ctx, void* begins, void* ends, index_type type, int64_t lists,
                     int32_t multiple, const char* what) {
     if (lists == 0) return 0;
-    place_lists_kernel<<<1, threads, 0, ctx.stream>>>(begins, ends, type, lists, multiple);
+    launch_kernel(place_lists_kernel, {1, threads, 0, ctx.stream}, begins, ends, type, lists,
+                  multiple);
     check(cudaGetLastError(), "place_lists_kernel");
     const int64_t end = read_index(ctx, ends, type, lists - 1);
     require_value(end >= 0, what, " is above ", INT32_MAX, "; int32 offsets hold at most ",

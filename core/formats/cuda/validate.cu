@@ -53,6 +53,13 @@ void read_indices(host_arrays& host, sr_bcrs_view& matrix) {
     host.read(matrix.element_mask, matrix.slots * ((matrix.vector_length + 7) / 8));
 }
 
+void read_indices(host_arrays& host, vnm_view& matrix) {
+    const auto* column_loc = static_cast<const char*>(matrix.column_loc);
+    host.read(column_loc, column_loc_count(matrix) * column_loc_bytes(matrix.m));
+    matrix.column_loc = column_loc;
+    host.read(matrix.metadata, metadata_count(matrix));
+}
+
 int64_t value_bytes(const sparse_view& matrix) {
     const int64_t count = std::visit([](const auto& view) { return view.value_count(); }, matrix);
     const sparse_common& common = common_of(matrix);

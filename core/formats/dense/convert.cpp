@@ -89,6 +89,15 @@ void check_apart_from_indices(const dense_view& output, const char* name,
                      "source's element_mask");
 }
 
+void check_apart_from_indices(const dense_view& output, const char* name, const vnm_view& source) {
+    check_no_overlap(
+        output, name,
+        bytes_of(source.column_loc, column_loc_count(source), column_loc_bytes(source.m)),
+        "source's column_loc");
+    check_no_overlap(output, name, bytes_of(source.metadata, metadata_count(source), 1),
+                     "source's metadata");
+}
+
 // The output shares no memory with the source.
 void check_apart(const dense_view& output, const char* name, const sparse_view& source) {
     const auto check = [&](const auto& view) {

@@ -192,7 +192,7 @@ void fill(const context& ctx, const Vectors& source, const sr_bcrs_target& targe
 
 }  // namespace
 
-void check_source(const dense_source& source, const sr_bcrs_target& target, conversion_step step) {
+void check_dense_source(const dense_source& source, bool copies) {
     const dense_view& dense = source.values;
     check_sparse_size(dense.rows, "rows");
     check_sparse_size(dense.cols, "columns");
@@ -201,11 +201,14 @@ void check_source(const dense_source& source, const sr_bcrs_target& target, conv
                       name_of(source.mask->type), "; it must be uint8");
         require_same_shape(shape_of(*source.mask), "mask", shape_of(dense), "dense");
     }
-    const bool copies = step == conversion_step::fill && target.values;
     require_value(dense.values || dense.empty() || (source.mask && !copies),
                   "dense has null values; they may be null only with a mask and without "
                   "arrays->values");
-    check_target(shape_of(dense), dense.type, "dense", target, step);
+}
+
+void check_source(const dense_source& source, const sr_bcrs_target& target, conversion_step step) {
+    check_dense_source(source, step == conversion_step::fill && target.values);
+    check_target(shape_of(source.values), source.values.type, "dense", target, step);
 }
 
 void check_source(const sparse_view& source, const sr_bcrs_target& target, conversion_step step) {

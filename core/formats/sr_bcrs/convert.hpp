@@ -32,6 +32,9 @@ struct dense_source {
 
 enum class conversion_step { size, count, fill };
 
+// Checks the source of a conversion to any sparse format that copies values or does not.
+void check_dense_source(const dense_source& source, bool copies);
+
 // Checks shapes, types and the pointers that the step needs.
 void check_source(const dense_source& source, const sr_bcrs_target& target, conversion_step step);
 void check_source(const sparse_view& source, const sr_bcrs_target& target, conversion_step step);

@@ -9,6 +9,7 @@
 // Bound    bytes: the weight and 8 a vector once, 8 a vector for each of up to 9 digits, the mask.
 #include "core/prune/cuda/prune.hpp"
 
+#include "core/device/cuda/launch.cuh"
 #include "core/device/cuda/select.cuh"
 #include "core/formats/cuda/elements.cuh"
 #include "core/formats/cuda/launch.cuh"
@@ -139,7 +140,8 @@ void prune(const context& ctx, const dense_view& weight, const prune_params& par
     const int64_t in_scope = grid.count / scopes;
     if (keep == 0 || keep == in_scope) {
         const int64_t elements = mask.rows * mask.cols * mask.batch_count;
-        mask_all_kernel<<<grid_for(elements, threads), threads, 0, ctx.stream>>>(mask, keep != 0);
+        launch_kernel(mask_all_kernel, {grid_for(elements, threads), threads, 0, ctx.stream}, mask,
+                      keep != 0);
         check(cudaGetLastError(), "mask_all_kernel");
         return;
     }
@@ -151,11 +153,12 @@ void prune(const context& ctx, const dense_view& weight, const prune_params& par
     const select_problem problem{in_scope, keep, 63, index_bits_of(in_scope)};
     const unsigned blocks = grid_for(grid.count, threads);
     for (int64_t batch = 0; batch < weight.batch_count; ++batch) {
-        norms_kernel<<<blocks, threads, 0, ctx.stream>>>(weight, batch, grid, params.norm, norms);
+        launch_kernel(norms_kernel, {blocks, threads, 0, ctx.stream}, weight, batch, grid,
+                      params.norm, norms);
         check(cudaGetLastError(), "norms_kernel");
         select_largest(ctx, norm_keys{norms}, scopes, problem, kept, scratch);
-        mask_kernel<<<blocks, threads, 0, ctx.stream>>>(mask, batch, grid, params.scope, norms,
-                                                        kept);
+        launch_kernel(mask_kernel, {blocks, threads, 0, ctx.stream}, mask, batch, grid,
+                      params.scope, norms, kept);
         check(cudaGetLastError(), "mask_kernel");
     }
 }

@@ -13,6 +13,7 @@
 
 #include "core/common/checked.hpp"
 #include "core/device/cuda/check.hpp"
+#include "core/device/cuda/launch.cuh"
 #include "core/quantize/cuda/dequantize.hpp"
 
 namespace magicube::cuda {
@@ -85,8 +86,8 @@ void dequantize(const context& ctx, const dense_view& quantized, const scale_arr
                   int64_t{INT32_MAX} * block_threads);
     const dim3 grid(static_cast<unsigned>(blocks),
                     static_cast<unsigned>(std::min(real.outer() * real.batch_count, max_grid_y)));
-    dequantize_kernel<<<grid, block_threads, 0, ctx.stream>>>(quantized, real, scales, real.inner(),
-                                                              real.outer(), real.batch_count);
+    launch_kernel(dequantize_kernel, {grid, block_threads, 0, ctx.stream}, quantized, real, scales,
+                  real.inner(), real.outer(), real.batch_count);
     check(cudaGetLastError(), "dequantize_kernel");
 }
 

@@ -13,6 +13,7 @@
 // Bound    absmax: bytes of the matrix. Search: arithmetic, 100 roundings a number.
 #include "core/quantize/cuda/scales.hpp"
 
+#include "core/device/cuda/launch.cuh"
 #include "core/device/cuda/select.cuh"
 #include "core/formats/cuda/elements.cuh"
 #include "core/formats/cuda/launch.cuh"
@@ -195,21 +196,21 @@ void find_absmax(const context& ctx, const dense_view& matrix, int64_t batch, gr
         const int64_t blocks = per == granularity::tensor ? max_parts : int64_t{1} << 20;
         const dim3 grid(grid_for(std::max<int64_t>(1, std::min(outer, blocks / parts))),
                         static_cast<unsigned>(parts));
-        absmax_of_lines_kernel<<<grid, threads, 0, ctx.stream>>>(
-            matrix, first, inner, outer, per == granularity::tensor, maxima);
+        launch_kernel(absmax_of_lines_kernel, {grid, threads, 0, ctx.stream}, matrix, first, inner,
+                      outer, per == granularity::tensor, maxima);
         check(cudaGetLastError(), "absmax_of_lines_kernel");
         return;
     }
     const dim3 grid(grid_for(inner, threads),
                     static_cast<unsigned>(std::min(ceil_div(outer, lines_of_thread), max_parts)));
-    absmax_across_lines_kernel<<<grid, threads, 0, ctx.stream>>>(matrix, first, inner, outer,
-                                                                 maxima);
+    launch_kernel(absmax_across_lines_kernel, {grid, threads, 0, ctx.stream}, matrix, first, inner,
+                  outer, maxima);
     check(cudaGetLastError(), "absmax_across_lines_kernel");
 }
 
 void scales_from_absmax(const context& ctx, int64_t groups, dtype target, float* scales) {
-    scales_from_absmax_kernel<<<grid_for(groups, threads), threads, 0, ctx.stream>>>(groups, target,
-                                                                                     scales);
+    launch_kernel(scales_from_absmax_kernel, {grid_for(groups, threads), threads, 0, ctx.stream},
+                  groups, target, scales);
     check(cudaGetLastError(), "scales_from_absmax_kernel");
 }
 
@@ -222,11 +223,11 @@ void search_scales(const context& ctx, const grouped_numbers& all, dtype target,
                    void* scratch) {
     const int64_t parts = parts_of(all.per_group);
     auto* errors = static_cast<double*>(scratch);
-    errors_kernel<<<grid_for(all.groups * parts), search_threads, 0, ctx.stream>>>(
-        all, parts, target, quantizer(target), scales, errors);
+    launch_kernel(errors_kernel, {grid_for(all.groups * parts), search_threads, 0, ctx.stream}, all,
+                  parts, target, quantizer(target), scales, errors);
     check(cudaGetLastError(), "errors_kernel");
-    best_candidates_kernel<<<grid_for(all.groups), search_threads, 0, ctx.stream>>>(
-        all.groups, parts, target, errors, scales);
+    launch_kernel(best_candidates_kernel, {grid_for(all.groups), search_threads, 0, ctx.stream},
+                  all.groups, parts, target, errors, scales);
     check(cudaGetLastError(), "best_candidates_kernel");
 }
 
@@ -241,8 +242,8 @@ void percentile_scales(const context& ctx, const grouped_numbers& all, double pe
     auto* found = static_cast<selected*>(scratch);
     select_largest(ctx, magnitude_keys{all.numbers}, all.groups, {all.per_group, keep, 31, 0},
                    found, static_cast<char*>(scratch) + results_bytes(all.groups));
-    percentile_scales_kernel<<<grid_for(all.groups, threads), threads, 0, ctx.stream>>>(
-        all.groups, target, found, scales);
+    launch_kernel(percentile_scales_kernel, {grid_for(all.groups, threads), threads, 0, ctx.stream},
+                  all.groups, target, found, scales);
     check(cudaGetLastError(), "percentile_scales_kernel");
 }
 

@@ -11,6 +11,7 @@
 // Bound    bytes of both matrices over the device's memory bandwidth.
 #include "core/quantize/cuda/transform.hpp"
 
+#include "core/device/cuda/launch.cuh"
 #include "core/formats/cuda/elements.cuh"
 #include "core/formats/cuda/launch.cuh"
 #include "core/quantize/scale_rules.hpp"
@@ -138,8 +139,8 @@ void transform(const context& ctx, const dense_view& from, const dense_view& to,
     if (from.empty()) return;
     const tile_grid grid(from);
     const auto launch = [&](auto kernel) {
-        kernel<<<grid_for(grid.count), threads, 0, ctx.stream>>>(from, to, grid, scales,
-                                                                 quantizer(to.type));
+        launch_kernel(kernel, {grid_for(grid.count), threads, 0, ctx.stream}, from, to, grid,
+                      scales, quantizer(to.type));
         check(cudaGetLastError(), "transform_kernel");
     };
     switch (op) {

@@ -35,6 +35,7 @@ struct attention_case {
     bool scale_given = false;   // else 1 / sqrt(dim)
     double magnitude = 2;       // of Q and K
     bool special_rows = false;  // queries with NaN, and with scores of +-infinity
+    bool special_keys = false;  // keys with NaN, and with values of NaN and infinity
     uint64_t seed = 1;
 };
 

@@ -137,6 +137,32 @@ TEST_CASE("issue_19_sddmm_batches_of_one_pattern_and_of_different_patterns") {
     }
 }
 
+TEST_CASE("SDDMM: operands whose rows along K are loaded as they are, of every length") {
+    uint64_t seed = 4000;
+    for (const auto pair : sddmm_pairs) {
+        for (const int64_t v : {1, 2, 8, 16, 32, 64}) {
+            for (const int64_t bytes : {16, 48, 64, 80, 128, 144, 320}) {
+                auto test = case_of(pair.lhs);
+                test.k = bytes * 8 / storage_bits(pair.lhs);
+                test.b_col = true;
+                test.gap = seed % 2 == 0 ? 0 : 128 / storage_bits(pair.lhs);
+                test.v = v;
+                test.s = v > 1 && seed % 4 == 0 ? 32 : v == 1 && seed % 4 == 1 ? 1 : 8;
+                test.m = v + v / 2 + 3;
+                test.n = 90;
+                test.density = 0.6;
+                test.mask = seed % 5 == 0;
+                test.batch = seed % 3 == 0 ? 2 : 1;
+                test.out_gap = test.batch == 2 && seed % 2 == 0 ? 3 : 0;
+                test.out = seed % 3 == 1 ? kind::fp16 : test.out;
+                if (test.out == kind::fp16) test.alpha = is_integer(pair.lhs) ? 0.0004f : 0.3f;
+                test.seed = ++seed;
+                CHECK(run(test) == "");
+            }
+        }
+    }
+}
+
 TEST_CASE("SDDMM: sums beyond 32 bits are exact, and a workspace serves a smaller K") {
     sddmm_case test;
     test.type = kind::int16;

@@ -29,6 +29,7 @@ struct softmax_run {
     packed_array bias;
     packed_array out;
     packed_array out_scale;
+    double lost = 0;  // where exponentials are fp32, what the rounding of subnormal ones loses
 
     explicit softmax_run(const softmax_case& t)
         : test(t),
@@ -129,7 +130,7 @@ struct softmax_run {
             const double found = result.get(batch * stride + at);
             const auto e = static_cast<double>(std::exp(static_cast<long double>(x) - largest));
             double right = static_cast<double>(e / sum);
-            double bound = 1e-6 * right + 0.5001 * spacing(test.out, right);
+            double bound = 1e-6 * right + 0.5001 * spacing(test.out, right) + lost;
             if (!is_float(test.out)) {
                 right = e * highest;
                 bound = 0.5 + 1e-6 * highest;
@@ -168,6 +169,7 @@ struct softmax_run {
     }
 
     std::string execute(const magicube::context& ctx, const char* implementation) {
+        if (implementation == std::string("simd")) lost = std::ldexp(1.0, -149);
         mirror device(ctx);
         const auto p = problem(device, implementation);
         operation_memory<magicube::softmax::operation> memory(device, ctx, p);

@@ -4,6 +4,7 @@
 #include "core/ops/every_implementation.hpp"
 #include "core/ops/scale_sample.hpp"
 #include "core/ops/views.hpp"
+#include "core/ops/vnm_mm/vnm_mm.hpp"
 #include "support/product_model.hpp"
 
 namespace support {
@@ -13,22 +14,33 @@ using magicube::granularity;
 using magicube::text;
 using magicube::value_mode;
 
-// Operands of a case, and its model.
-struct spmm_run {
+sparse_sample make_a(const spmm_case& t, generator& random, const sparse_sample*) {
+    return {{t.a, t.m, t.k, t.v, t.s, t.density, t.mask, t.offsets32, t.a_batch, t.batching, 6, 0,
+             0, t.long_block_row},
+            random};
+}
+
+vnm_sample make_a(const spmm_case& t, generator& random, const vnm_sample*) {
+    return {{t.a, t.m, t.k, t.v, t.group, 2, t.columns, t.a_batch,
+             t.batching == batch_kind::shared_values, 6},
+            random};
+}
+
+// Operands of a case, and its model. Sample is A.
+template <class Operation, class Sample>
+struct product_run {
     const spmm_case& test;
     int sum_error = -52;
     generator random;
-    sparse_sample a;
+    Sample a;
     dense_sample b;
     dense_sample c;
     scale_sample a_scale, b_scale, bias, c_scale;
 
-    explicit spmm_run(const spmm_case& t)
+    explicit product_run(const spmm_case& t)
         : test(t),
           random(t.seed),
-          a({t.a, t.m, t.k, t.v, t.s, t.density, t.mask, t.offsets32, t.a_batch, t.batching, 6, 0,
-             0, t.long_block_row},
-            random),
+          a(make_a(t, random, static_cast<const Sample*>(nullptr))),
           b({t.b, t.k, t.n, t.b_col, t.gap, t.batch, t.b_shared}, random),
           c({t.c, t.m, t.n, t.c_col, t.gap, t.batch, false}, random, 0x77),
           a_scale(t.a_scale, t.m, t.scales_per_matrix, t.batch, random),
@@ -61,8 +73,8 @@ struct spmm_run {
         return values;
     }
 
-    magicube::spmm::problem problem(mirror& device, const char* implementation) {
-        magicube::spmm::problem p;
+    typename Operation::problem problem(mirror& device, const char* implementation) {
+        typename Operation::problem p;
         p.pattern = view_on(device, a);
         p.b_type = static_cast<magicube::dtype>(test.b);
         p.b_order = test.b_col ? magicube::order::col : magicube::order::row;
@@ -135,15 +147,15 @@ struct spmm_run {
         if (ctx.on_cpu() && implementation == std::string("simd")) sum_error = float_sum_error;
         mirror device(ctx);
         const auto p = problem(device, implementation);
-        operation_memory<magicube::spmm::operation> memory(device, ctx, p);
+        operation_memory<Operation> memory(device, ctx, p);
         if (test.values != value_mode::fixed) a.fill_values(random);
         auto values = shifted_values();
         const void* new_values = static_cast<const char*>(put_array(device, values)) +
                                  magicube::storage_bytes(p.pattern.type, test.value_shift);
         if (test.values == value_mode::updatable)
-            magicube::spmm::update_values(ctx, memory.plan(), new_values);
+            magicube::update_product(ctx, memory.plan(), new_values);
         auto result = c;
-        magicube::spmm::arguments args;
+        magicube::product_arguments args;
         args.alpha = &test.alpha;
         args.beta = &test.beta;
         args.b = view_on(device, b);
@@ -154,7 +166,7 @@ struct spmm_run {
         args.bias = put_floats(device, bias.data);
         args.c_scale = put_floats(device, c_scale.data);
         memory.lend_workspace(args);
-        magicube::spmm::execute(ctx, memory.plan(), args);
+        magicube::execute_product(ctx, memory.plan(), args);
         fetch_array(device, result.array());
         const auto wrong = memory.check();
         return wrong.empty() ? check(c, result) : wrong;
@@ -176,14 +188,19 @@ bool allowed(const spmm_case& test) {
 }
 
 std::string run(const spmm_case& test) {
-    return run_everywhere<spmm_run, magicube::spmm::operation>(test, test.threads);
+    using magicube::spmm::operation;
+    using vnm_operation = magicube::vnm_mm::operation;
+    if (test.group == 0)
+        return run_everywhere<product_run<operation, sparse_sample>, operation>(test, test.threads);
+    return run_everywhere<product_run<vnm_operation, vnm_sample>, vnm_operation>(test,
+                                                                                 test.threads);
 }
 
 std::string describe(const spmm_case& t) {
     return text(name_of(static_cast<magicube::dtype>(t.a)), "/",
                 name_of(static_cast<magicube::dtype>(t.b)), " to ",
                 name_of(static_cast<magicube::dtype>(t.c)), ", ", t.m, " x ", t.k, " x ", t.n,
-                ", V ", t.v, ", S ", t.s, ", seed ", t.seed);
+                ", V ", t.v, t.group ? ", M " : ", S ", t.group ? t.group : t.s, ", seed ", t.seed);
 }
 
 }  // namespace support

@@ -7,6 +7,7 @@
 
 #include "core/ops/spmm/spmm.hpp"
 #include "support/samples.hpp"
+#include "support/vnm_sample.hpp"
 
 namespace support {
 
@@ -19,6 +20,8 @@ struct spmm_case {
     int64_t n = 37;
     int64_t v = 8;
     int64_t s = 16;
+    int64_t group = 0;                      // M of an A in V:N:M; 0: A is in SR-BCRS
+    selection columns = selection::random;  // of an A in V:N:M
     double density = 0.3;
     int64_t long_block_row = -1;  // that holds nine vectors of ten; -1: none
     bool extreme = false;  // integers at the ends of their ranges, one sign a row and a column

@@ -4,45 +4,16 @@
 
 #include <string>
 
-#include "core/ops/spmm/cpu/simd_kernels.hpp"
+#include "core/ops/simd_levels.hpp"
 #include "core/ops/spmm_case.hpp"
 #include "core/types/pairs.hpp"
 
 using namespace magicube;
-using spmm::cpu::simd_level;
+using support::case_of;
+using support::each_level;
 using support::kind;
 using support::run;
 using support::spmm_case;
-
-namespace {
-
-constexpr simd_level levels[] = {simd_level::portable, simd_level::avx2, simd_level::avx512_vnni};
-
-// Limits the level while it lives.
-struct level_limit {
-    explicit level_limit(simd_level level) { spmm::cpu::limit_level(level); }
-    ~level_limit() { spmm::cpu::limit_level(simd_level::avx512_vnni); }
-};
-
-template <class Test>
-void each_level(const Test& test) {
-    for (const auto level : levels) {
-        const level_limit limit(level);
-        if (spmm::cpu::usable_level() != level) continue;
-        CAPTURE(std::string(spmm::cpu::kernels_of(level).name));
-        test(static_cast<uint64_t>(level));
-    }
-}
-
-spmm_case case_of(precision_pair pair) {
-    spmm_case test;
-    test.a = static_cast<kind>(pair.lhs);
-    test.b = static_cast<kind>(pair.rhs);
-    test.c = is_integer(pair.lhs) ? kind::int32 : kind::fp32;
-    return test;
-}
-
-}  // namespace
 
 TEST_CASE("SpMM simd: every pair and vector length at every level, with every tail") {
     each_level([](uint64_t level) {
@@ -116,6 +87,28 @@ TEST_CASE("SpMM simd: epilogues, batches and value modes at every level") {
     });
 }
 
+TEST_CASE(
+    "SpMM simd: narrow tiles, where C has up to 32 columns, and plans that have both widths") {
+    each_level([](uint64_t level) {
+        uint64_t seed = 50'000 + 1000 * level;
+        for (const auto pair : spmm_pairs) {
+            for (const int64_t n : {1, 2, 3, 8, 15, 16, 17, 31, 32, 33}) {
+                auto test = case_of(pair);
+                test.n = n;
+                test.n_max = seed % 2 ? 100 : n;
+                test.v = int64_t{1} << seed % 7;
+                test.s = 8;
+                test.m = 2 * test.v + 3;
+                test.k = 60 + static_cast<int64_t>(seed % 9);
+                test.b_col = seed % 3 == 0;
+                test.c_col = seed % 5 == 0;
+                test.seed = ++seed;
+                CHECK(run(test) == "");
+            }
+        }
+    });
+}
+
 TEST_CASE("SpMM simd: a B that is packed in several parts") {
     auto test = case_of({dtype::fp32, dtype::fp32});
     test.m = 9;
@@ -149,6 +142,7 @@ TEST_CASE("SpMM: simd leaves the longest B to the reference, which packs fewer c
     p.pattern.type = p.b_type = dtype::fp32;
     p.pattern.vector_length = 8;
     p.pattern.rows = 8;
+    p.n_max = 64;
     p.pattern.cols = (int64_t{64} << 20) / (64 * 4);
     const auto list = spmm::operation::implementations();
     CHECK(choose<spmm::operation>(ctx, p, list).chosen->name == std::string("simd"));

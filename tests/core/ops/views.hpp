@@ -5,6 +5,7 @@
 #include "core/formats/sparse.hpp"
 #include "support/mirror.hpp"
 #include "support/samples.hpp"
+#include "support/vnm_sample.hpp"
 
 namespace support {
 
@@ -43,6 +44,23 @@ inline magicube::sr_bcrs_view view_of(sparse_sample& sample) {
     return view;
 }
 
+inline magicube::vnm_view view_of(vnm_sample& sample) {
+    const auto& shape = sample.shape();
+    magicube::vnm_view view;
+    view.rows = shape.rows;
+    view.cols = shape.cols;
+    view.values = sample.values().data();
+    view.type = static_cast<magicube::dtype>(shape.type);
+    view.batch_count = shape.batch;
+    view.values_stride = sample.values_stride();
+    view.vector_length = static_cast<int32_t>(shape.v);
+    view.n = static_cast<int32_t>(shape.n);
+    view.m = static_cast<int32_t>(shape.m);
+    view.column_loc = sample.column_loc();
+    view.metadata = sample.metadata().data();
+    return view;
+}
+
 // The device's address of an array, whose guards go along.
 inline void* put_array(mirror& device, packed_array& array) {
     auto* host = const_cast<uint8_t*>(array.bytes().data());
@@ -78,6 +96,15 @@ inline magicube::dense_view view_on(mirror& device, dense_sample& sample) {
 
 inline magicube::sr_bcrs_view view_on(mirror& device, sparse_sample& sample) {
     auto view = move_pattern(device, view_of(sample));
+    view.values = put_array(device, sample.values());
+    return view;
+}
+
+inline magicube::vnm_view view_on(mirror& device, vnm_sample& sample) {
+    auto view = view_of(sample);
+    view.column_loc =
+        device.put(sample.column_loc(), static_cast<size_t>(sample.column_loc_bytes()));
+    view.metadata = device.put(sample.metadata().data(), sample.metadata().size());
     view.values = put_array(device, sample.values());
     return view;
 }

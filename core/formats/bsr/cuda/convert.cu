@@ -10,6 +10,7 @@
 // Bound    latency of the bisections: one of every row a block, one of columns an element.
 #include "core/formats/bsr/cuda/convert.hpp"
 
+#include "core/device/cuda/launch.cuh"
 #include "core/formats/cuda/elements.cuh"
 #include "core/formats/cuda/launch.cuh"
 #include "core/formats/cuda/lists.cuh"
@@ -114,7 +115,8 @@ int64_t count_bsr(const context& ctx, const sr_bcrs_view& source, const bsr_targ
     require_arrays_on_device(ctx, source);
     const int64_t block_rows = ceil_div(source.rows, target.block_rows);
     if (block_rows > 0) {
-        count_kernel<<<grid_for(block_rows), threads, 0, ctx.stream>>>(source, target, block_rows);
+        launch_kernel(count_kernel, {grid_for(block_rows), threads, 0, ctx.stream}, source, target,
+                      block_rows);
         check(cudaGetLastError(), "count_kernel");
     }
     return lengths_to_offsets(ctx, target.offsets, target.offset_type, block_rows,
@@ -128,11 +130,13 @@ void fill_bsr(const context& ctx, const sr_bcrs_view& source, const bsr_target& 
     cuda::require_on_device(ctx, target.offsets, "offsets");
     cuda::require_on_device(ctx, target.block_col_indices, "block_col_indices");
     require_arrays_on_device(ctx, source);
-    columns_kernel<<<grid_for(block_rows), threads, 0, ctx.stream>>>(source, target, block_rows);
+    launch_kernel(columns_kernel, {grid_for(block_rows), threads, 0, ctx.stream}, source, target,
+                  block_rows);
     check(cudaGetLastError(), "columns_kernel");
     if (!target.values) return;
     cuda::require_on_device(ctx, target.values, "values");
-    values_kernel<<<value_blocks, value_threads, 0, ctx.stream>>>(source, target, block_rows);
+    launch_kernel(values_kernel, {value_blocks, value_threads, 0, ctx.stream}, source, target,
+                  block_rows);
     check(cudaGetLastError(), "values_kernel");
 }
 

@@ -10,6 +10,7 @@
 // Bound    latency of the bisections: about 20 loads from L1 and L2 an element.
 #include "core/formats/csr/cuda/convert.hpp"
 
+#include "core/device/cuda/launch.cuh"
 #include "core/formats/cuda/elements.cuh"
 #include "core/formats/cuda/launch.cuh"
 #include "core/formats/cuda/lists.cuh"
@@ -86,7 +87,8 @@ int64_t count_csr(const context& ctx, const sr_bcrs_view& source, const csr_targ
     cuda::require_on_device(ctx, target.offsets, "offsets");
     require_arrays_on_device(ctx, source);
     if (source.rows > 0) {
-        count_kernel<<<grid_for(source.rows, warps), threads, 0, ctx.stream>>>(source, target);
+        launch_kernel(count_kernel, {grid_for(source.rows, warps), threads, 0, ctx.stream}, source,
+                      target);
         check(cudaGetLastError(), "count_kernel");
     }
     return lengths_to_offsets(ctx, target.offsets, target.offset_type, source.rows,
@@ -99,11 +101,12 @@ void fill_csr(const context& ctx, const sr_bcrs_view& source, const csr_target& 
     cuda::require_on_device(ctx, target.offsets, "offsets");
     cuda::require_on_device(ctx, target.col_indices, "col_indices");
     require_arrays_on_device(ctx, source);
-    columns_kernel<<<grid_for(source.rows, warps), threads, 0, ctx.stream>>>(source, target);
+    launch_kernel(columns_kernel, {grid_for(source.rows, warps), threads, 0, ctx.stream}, source,
+                  target);
     check(cudaGetLastError(), "columns_kernel");
     if (!target.values) return;
     cuda::require_on_device(ctx, target.values, "values");
-    values_kernel<<<value_blocks, threads, 0, ctx.stream>>>(source, target);
+    launch_kernel(values_kernel, {value_blocks, threads, 0, ctx.stream}, source, target);
     check(cudaGetLastError(), "values_kernel");
 }
 

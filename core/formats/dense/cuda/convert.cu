@@ -9,6 +9,7 @@
 //          along the stored rows or columns of the result.
 // Shared   none; any architecture; any alignment of elements.
 // Bound    bytes of the result, and a bisection of the source row for every 8 elements.
+#include "core/device/cuda/launch.cuh"
 #include "core/formats/cuda/elements.cuh"
 #include "core/formats/cuda/launch.cuh"
 #include "core/formats/dense/cuda/convert.hpp"
@@ -86,9 +87,11 @@ void expand(const context& ctx, const sparse_view& source, const dense_view& den
     cuda::require_on_device(ctx, dense.values, argument);
     const strip_grid grid(dense);
     const auto launch = [&](const auto& view) {
+        using view_type = std::decay_t<decltype(view)>;
         require_arrays_on_device(ctx, view);
-        expand_kernel<<<grid_for(grid.count, threads), threads, 0, ctx.stream>>>(view, dense, grid,
-                                                                                 written);
+        launch_kernel(expand_kernel<view_type>,
+                      {grid_for(grid.count, threads), threads, 0, ctx.stream}, view, dense, grid,
+                      written);
     };
     std::visit(launch, source);
     check(cudaGetLastError(), "expand_kernel");

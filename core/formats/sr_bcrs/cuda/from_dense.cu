@@ -9,6 +9,7 @@
 //          the values, and fetch each from the dense.
 // Shared   128 bytes; any architecture; any alignment of elements.
 // Bound    bytes: count reads the dense once, fill once more (from L2 at best), and the result.
+#include "core/device/cuda/launch.cuh"
 #include "core/formats/cuda/offsets.hpp"
 #include "core/formats/dense/nonzero.hpp"
 #include "core/formats/sr_bcrs/cuda/convert.hpp"
@@ -158,8 +159,8 @@ int64_t count_sr_bcrs(const context& ctx, const dense_source& source,
     if (grid.entries == 0) return 0;
     require_source_on_device(ctx, source);
     require_offsets_on_device(ctx, target, grid.entries);
-    count_kernel<<<grid_for(grid.entries), threads_for(grid.entries), 0, ctx.stream>>>(
-        dense_pattern(source), grid, target);
+    launch_kernel(count_kernel, {grid_for(grid.entries), threads_for(grid.entries), 0, ctx.stream},
+                  dense_pattern(source), grid, target);
     check(cudaGetLastError(), "count_kernel");
     return place_lists(ctx, target.row_begin, target.row_end, target.offset_type, grid.entries,
                        target.stride, "the number of slots");
@@ -171,8 +172,8 @@ void fill_sr_bcrs(const context& ctx, const dense_source& source, const sr_bcrs_
     if (grid.entries == 0) return;
     require_source_on_device(ctx, source);
     require_arrays_on_device(ctx, target, grid.entries);
-    fill_kernel<<<grid_for(grid.entries), threads_for(grid.entries), 0, ctx.stream>>>(
-        dense_pattern(source), grid, target);
+    launch_kernel(fill_kernel, {grid_for(grid.entries), threads_for(grid.entries), 0, ctx.stream},
+                  dense_pattern(source), grid, target);
     check(cudaGetLastError(), "fill_kernel");
 }
 

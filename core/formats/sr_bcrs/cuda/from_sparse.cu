@@ -9,6 +9,7 @@
 //          row; threads run along the values and find each in its source row by bisection.
 // Shared   none; any architecture; any alignment of elements.
 // Bound    latency of the walk, one step a vector: about 0.2 us each, all block rows at once.
+#include "core/device/cuda/launch.cuh"
 #include "core/formats/cuda/offsets.hpp"
 #include "core/formats/row_cursor.hpp"
 #include "core/formats/sr_bcrs/cuda/convert.hpp"
@@ -120,8 +121,10 @@ int64_t count_sr_bcrs(const context& ctx, const sparse_view& source, const sr_bc
     if (grid.entries == 0) return 0;
     require_offsets_on_device(ctx, target, grid.entries);
     const auto launch = [&](const auto& view) {
+        using view_type = std::decay_t<decltype(view)>;
         require_arrays_on_device(ctx, view);
-        count_kernel<<<grid_for(grid.entries, warps), threads, 0, ctx.stream>>>(view, grid, target);
+        launch_kernel(count_kernel<view_type>,
+                      {grid_for(grid.entries, warps), threads, 0, ctx.stream}, view, grid, target);
     };
     std::visit(launch, source);
     check(cudaGetLastError(), "count_kernel");
@@ -135,12 +138,14 @@ void fill_sr_bcrs(const context& ctx, const sparse_view& source, const sr_bcrs_t
     if (grid.entries == 0) return;
     require_arrays_on_device(ctx, target, grid.entries);
     const auto launch = [&](const auto& view) {
+        using view_type = std::decay_t<decltype(view)>;
         require_arrays_on_device(ctx, view);
-        fill_slots_kernel<<<grid_for(grid.entries, warps), threads, 0, ctx.stream>>>(view, grid,
-                                                                                     target);
+        launch_kernel(fill_slots_kernel<view_type>,
+                      {grid_for(grid.entries, warps), threads, 0, ctx.stream}, view, grid, target);
         check(cudaGetLastError(), "fill_slots_kernel");
         if (!target.values) return;
-        fill_values_kernel<<<grid_for(grid.entries), threads, 0, ctx.stream>>>(view, grid, target);
+        launch_kernel(fill_values_kernel<view_type>,
+                      {grid_for(grid.entries), threads, 0, ctx.stream}, view, grid, target);
         check(cudaGetLastError(), "fill_values_kernel");
     };
     std::visit(launch, source);

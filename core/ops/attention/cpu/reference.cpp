@@ -12,7 +12,7 @@
 #include <limits>
 
 #include "core/common/thread_pool.hpp"
-#include "core/ops/attention/attention.hpp"
+#include "core/ops/attention/visible_keys.hpp"
 #include "core/ops/reference.hpp"
 #include "core/ops/unpack.hpp"
 #include "core/types/runs.hpp"
@@ -93,77 +93,52 @@ float dot(const float* a, const float* b, int64_t length) {
 // The queries of one task, and which keys each may see.
 class block_row {
   public:
-    block_row(const attention_job& job, int64_t task) : job_(job) {
-        const int64_t block_rows = job.pattern.block_rows();
-        const int64_t block = task % block_rows;
-        head_ = task / block_rows % job.shape.q_heads;
-        batch_ = task / block_rows / job.shape.q_heads;
-        kv_head_ = head_ / (job.shape.q_heads / job.shape.kv_heads);
-        first_ = block * job.pattern.vector_length;
-        count_ = std::min<int64_t>(job.pattern.vector_length, job.pattern.rows - first_);
-        const int64_t index =
-            job.pattern.block_row_index(job.shape.pattern_of(batch_, head_), block);
-        begin_ = job.pattern.row_begin[index];
-        end_ = job.pattern.row_end[index];
-        if (job.shape.key_lengths) keys_ = job.args.key_lengths[batch_];
-        if (job.shape.causal) {
-            reach_ = saturating_sum(job.shape.causal_offset,
-                                    job.shape.causal_offsets ? job.args.causal_offsets[batch_] : 0);
-        }
-    }
+    block_row(const attention_job& job, int64_t task)
+        : job_(job),
+          keys_(
+              job.shape, job.pattern, job.args, task / job.pattern.block_rows() / job.shape.q_heads,
+              task / job.pattern.block_rows() % job.shape.q_heads, task % job.pattern.block_rows()),
+          kv_head_(keys_.head / (job.shape.q_heads / job.shape.kv_heads)) {}
 
     void compute(const scratch& s) const {
         load_queries(s);
         each_key(job_.args.k, s, [&](int64_t slot, int64_t v) {
-            s.scores[v * s.score_pitch + slot - begin_] =
+            s.scores[v * s.score_pitch + slot - keys_.begin] =
                 job_.scale * dot(s.queries + v * job_.pitch, s.row, job_.pitch);
         });
         float largest[max_rows];
         float total[max_rows];
-        for (int64_t v = 0; v < count_; ++v) take_exponentials(s, v, largest[v], total[v]);
-        std::fill(s.sums, s.sums + count_ * job_.pitch, 0.0f);
+        for (int64_t v = 0; v < keys_.count; ++v) take_exponentials(s, v, largest[v], total[v]);
+        std::fill(s.sums, s.sums + keys_.count * job_.pitch, 0.0f);
         each_key(job_.args.v, s, [&](int64_t slot, int64_t v) {
-            const float e = s.scores[v * s.score_pitch + slot - begin_];
+            const float e = s.scores[v * s.score_pitch + slot - keys_.begin];
             float* sums = s.sums + v * job_.pitch;
             for (int64_t d = 0; d < job_.pitch; ++d) sums[d] += e * s.row[d];
         });
-        for (int64_t v = 0; v < count_; ++v) write_query(s, v, largest[v], total[v]);
+        for (int64_t v = 0; v < keys_.count; ++v) write_query(s, v, largest[v], total[v]);
     }
 
   private:
     static constexpr int64_t max_rows = 64;  // the largest vector length
-    static constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
-
-    // Where the sum saturates, the exact one would also allow all keys or none.
-    static int64_t saturating_sum(int64_t a, int64_t b) {
-        int64_t sum = 0;
-        if (!__builtin_add_overflow(a, b, &sum)) return sum;
-        return a > 0 ? unlimited : std::numeric_limits<int64_t>::min();
-    }
-
-    bool allowed(int64_t slot, int64_t v) const {
-        const int64_t key = job_.pattern.col_indices[slot];
-        return key < keys_ && key - (first_ + v) <= reach_ && job_.pattern.exists(slot, v);
-    }
 
     void load_row(const tensor& from, int64_t head, int64_t i, float* to) const {
-        load_run(job_.shape.in_type, from.values, from.row(batch_, head, i), job_.shape.head_dim,
-                 to);
+        load_run(job_.shape.in_type, from.values, from.row(keys_.batch, head, i),
+                 job_.shape.head_dim, to);
         std::fill(to + job_.shape.head_dim, to + job_.pitch, 0.0f);
     }
 
     void load_queries(const scratch& s) const {
-        for (int64_t v = 0; v < count_; ++v)
-            load_row(job_.args.q, head_, first_ + v, s.queries + v * job_.pitch);
+        for (int64_t v = 0; v < keys_.count; ++v)
+            load_row(job_.args.q, keys_.head, keys_.first + v, s.queries + v * job_.pitch);
     }
 
     // Calls visit(slot, v) for each allowed key, with the key's row of `from` in s.row.
     template <class Visit>
     void each_key(const tensor& from, const scratch& s, const Visit& visit) const {
-        for (int64_t slot = begin_; slot < end_; ++slot) {
+        for (int64_t slot = keys_.begin; slot < keys_.end; ++slot) {
             bool loaded = false;
-            for (int64_t v = 0; v < count_; ++v) {
-                if (!allowed(slot, v)) continue;
+            for (int64_t v = 0; v < keys_.count; ++v) {
+                if (!keys_.allowed(slot, v)) continue;
                 if (!loaded) load_row(from, kv_head_, job_.pattern.col_indices[slot], s.row);
                 loaded = true;
                 visit(slot, v);
@@ -177,16 +152,16 @@ class block_row {
         bool invalid = false;
         largest = -infinity;
         total = 0;
-        for (int64_t slot = begin_; slot < end_; ++slot) {
-            if (!allowed(slot, v)) continue;
-            const float score = scores[slot - begin_];
+        for (int64_t slot = keys_.begin; slot < keys_.end; ++slot) {
+            if (!keys_.allowed(slot, v)) continue;
+            const float score = scores[slot - keys_.begin];
             invalid = invalid || !(score < infinity);
             if (score > largest) largest = score;
         }
         if (invalid) largest = nan_value;
-        for (int64_t slot = begin_; slot < end_; ++slot) {
-            if (!allowed(slot, v)) continue;
-            float& score = scores[slot - begin_];
+        for (int64_t slot = keys_.begin; slot < keys_.end; ++slot) {
+            if (!keys_.allowed(slot, v)) continue;
+            float& score = scores[slot - keys_.begin];
             score = static_cast<float>(
                 std::exp(static_cast<double>(score) - static_cast<double>(largest)));
             total += score;
@@ -204,25 +179,19 @@ class block_row {
             statistic = static_cast<float>(static_cast<double>(largest) +
                                            std::log(static_cast<double>(total)));
         }
-        const int64_t row = first_ + v;
-        store_run(p.out_type, job_.args.out.values, job_.args.out.row(batch_, head_, row),
+        const int64_t row = keys_.first + v;
+        store_run(p.out_type, job_.args.out.values, job_.args.out.row(keys_.batch, keys_.head, row),
                   p.head_dim, sums);
         if (p.log_sum_exp) {
-            job_.args.log_sum_exp[(batch_ * p.q_heads + head_) * job_.pattern.rows + row] =
+            job_.args
+                .log_sum_exp[(keys_.batch * p.q_heads + keys_.head) * job_.pattern.rows + row] =
                 statistic;
         }
     }
 
     const attention_job& job_;
-    int64_t batch_;
-    int64_t head_;
+    const visible_keys keys_;
     int64_t kv_head_;
-    int64_t first_;  // query
-    int64_t count_;
-    int64_t begin_;  // slots
-    int64_t end_;
-    int64_t keys_ = unlimited;
-    int64_t reach_ = unlimited;  // a query sees keys up to its own place plus this
 };
 
 class reference_plan final : public stored_plan<operation> {
@@ -251,8 +220,8 @@ double reference_cost(const context&, const problem& p) {
     const auto matrices =
         static_cast<double>(p.pattern.different_patterns ? p.pattern.batch_count : 1);
     const double each = static_cast<double>(p.pattern.value_count()) / std::max(matrices, 1.0);
-    return each * static_cast<double>(p.batch_count * p.q_heads) *
-           static_cast<double>(2 * p.head_dim) / products_per_us;
+    return each * static_cast<double>(p.batch_count * p.q_heads) * 2.0 *
+           static_cast<double>(p.head_dim) / products_per_us;
 }
 
 }  // namespace

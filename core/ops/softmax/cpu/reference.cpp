@@ -3,10 +3,10 @@
 // implementations. A task is one block row. Each of its rows is read three times, for the largest
 // x, for the sum of exponentials (in double) and for the result, so that no scratch is needed and
 // the output may lie on the scores.
-#include <cmath>
 #include <limits>
 
 #include "core/ops/reference.hpp"
+#include "core/ops/softmax/probability.hpp"
 #include "core/ops/softmax/softmax.hpp"
 #include "core/ops/unpack.hpp"
 
@@ -70,7 +70,7 @@ class row_reader {
         if (job_.shape.bias) {
             bias = job_.args.bias[value_at(job_, job_.shape.bias_batch_stride, r_, slot)];
         }
-        return fma_rn(mul_rn(factor_, cols_[job_.pattern.col_indices[slot]]), score, bias);
+        return scaled_score(factor_, cols_[job_.pattern.col_indices[slot]], score, bias);
     }
 
   private:
@@ -79,18 +79,6 @@ class row_reader {
     int64_t stride_;
     scale_reader cols_;
     float factor_;
-};
-
-// What a row's elements have in common.
-struct row_sum {
-    float largest = -infinity;  // NaN if an x is NaN or +infinity
-    double sum = 0;
-
-    bool empty() const { return largest == -infinity; }
-    bool invalid() const { return largest != largest; }
-    double exponential(float x) const {
-        return std::exp(static_cast<double>(x) - static_cast<double>(largest));
-    }
 };
 
 template <dtype In>
@@ -108,24 +96,14 @@ row_sum sum_of_row(const softmax_job& job, const row_range& r, const row_reader<
     return result;
 }
 
-// Scale of a row of an integer output whose largest integer is `highest`.
-float row_scale(const row_sum& row, double highest) {
-    if (row.invalid()) return nan_value;
-    return row.empty() ? 1.0f : static_cast<float>(1 / row.sum / highest);
-}
-
-// An existing element. Integers are p / scale = exp(x - largest) * highest, rounded to even.
+// An existing element.
 template <dtype Out>
 void store_element(void* out, int64_t index, const row_sum& row, float x) {
-    const bool regular = !row.invalid() && !row.empty();
-    const double exponential = regular ? row.exponential(x) : 0;
     if constexpr (is_floating(Out)) {
-        const double p = regular ? exponential / row.sum : row.invalid() ? nan_value : 0;
-        element<Out>::store(out, index, static_cast<float>(p));
+        element<Out>::store(out, index, row.probability(x));
     } else {
-        const double highest = static_cast<double>(range_of(Out).highest);
         element<Out>::store(out, index,
-                            static_cast<int32_t>(std::nearbyint(exponential * highest)));
+                            row.quantised(x, static_cast<double>(range_of(Out).highest)));
     }
 }
 
@@ -144,7 +122,7 @@ void write_row(const softmax_job& job, const row_range& r) {
     }
     if (is_integer(Out) && r.inside) {
         job.args.out_scale[r.batch * job.shape.out_scale_stride() + r.row] =
-            row_scale(row, static_cast<double>(range_of(Out).highest));
+            row.scale(static_cast<double>(range_of(Out).highest));
     }
 }
 

@@ -1,238 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// SpMM as its definition reads, for every problem: the oracle of the other implementations.
-//
-// B is unpacked a panel of columns at a time into the workspace: row-major, int16 or float. A task
-// is one block row and one tile of columns; for each vector of the block row, its V values times
-// one row of the panel are added to V rows of sums, which lie on the stack. Integers are summed
-// exactly (int32 where that provably holds the sum, else int64), floats in double.
-#include <algorithm>
-
-#include "core/ops/reference.hpp"
+// SpMM's reference (core/ops/product_reference.hpp): a task is one block row.
+#include "core/ops/product_reference.hpp"
 #include "core/ops/spmm/spmm.hpp"
-#include "core/ops/unpack.hpp"
 
 namespace magicube::spmm {
 namespace {
 
-constexpr int64_t sums_per_task = 2048;
-constexpr int64_t widest_tile = 256;
+struct block_rows {
+    static int64_t height(const sr_bcrs_view& a) { return a.vector_length; }
+    static int64_t longest(const sr_bcrs_view& a) { return longest_block_row(a); }
 
-// Columns of a tile: wide for the cache lines of B, few enough for the sums of V rows.
-int64_t tile_width(int64_t vector_length) {
-    return std::min(widest_tile, sums_per_task / vector_length);
-}
-
-// How B is cut so that what is unpacked at once fits the workspace.
-struct panels {
-    int64_t width;     // columns at once, whole lanes
-    int64_t matrices;  // of the batch at once
-
-    panels(int64_t k, int64_t n, int64_t batch_count, int64_t element_bytes, int64_t workspace) {
-        const int64_t row_bytes = std::max<int64_t>(k, 1) * element_bytes;
-        const int64_t widest =
-            std::max<int64_t>(unpack_limit / row_bytes / unpack_lanes, 1) * unpack_lanes;
-        width = n >= widest ? widest : round_up(n, unpack_lanes);
-        const int64_t fitting = workspace / std::max<int64_t>(row_bytes * width, 1);
-        matrices = std::clamp<int64_t>(fitting, 1, std::max<int64_t>(batch_count, 1));
-    }
-};
-
-buffer_needs reference_needs(const context&, const problem& p) {
-    const int64_t k = p.pattern.cols;
-    const int64_t element_bytes = unpacked_bytes(p.b_type);
-    const panels cut(k, p.n_max, p.batch_count, element_bytes, unpack_limit);
-    const stored_matrix a(p.pattern, p.values != value_mode::per_call);
-    return {a.bytes(), k * cut.width * cut.matrices * element_bytes};
-}
-
-// A tile of C: `rows` x `cols` elements from (row, col) on.
-struct tile {
-    int64_t batch;
-    int64_t row;
-    int64_t rows;
-    int64_t col;
-    int64_t cols;
-
-    int64_t width() const { return round_up(cols, unpack_lanes); }  // of its rows of sums
-};
-
-// One execution, while one panel of B is multiplied.
-template <class Sum>
-struct multiplication {
-    using unpacked = unpacked_t<Sum>;
-
-    const problem& shape;
-    const sr_bcrs_view& a;
-    const arguments& args;
-    unpack_range range;
-    const unpacked* panel;
-    int64_t pitch;
-    int64_t matrix_distance;  // elements between the panel's matrices; 0: one serves all
-
-    // Adds a block row's products to the tile's sums; `b` starts at the tile's first column.
-    void (*add)(const multiplication&, const tile&, const unpacked* b, Sum* sums);
-    // Writes a tile of C.
-    void (*finish)(const multiplication&, const tile&, const Sum* sums);
-
-    int64_t tile_cols() const { return tile_width(a.vector_length); }
-    int64_t tiles() const { return ceil_div(range.width, tile_cols()); }
-    int64_t tasks() const { return range.count * tiles() * a.block_rows(); }
-};
-
-template <class Sum>
-void add_product(Sum* sums, product_t<Sum> value, const unpacked_t<Sum>* row, int64_t width) {
-    for (int64_t j = 0; j < width; j += unpack_lanes) {
-        for (int64_t lane = 0; lane < unpack_lanes; ++lane) {
-            sums[j + lane] += static_cast<Sum>(value * static_cast<product_t<Sum>>(row[j + lane]));
-        }
-    }
-}
-
-template <dtype A, class Sum>
-void add_block_row(const multiplication<Sum>& m, const tile& t, const unpacked_t<Sum>* b,
-                   Sum* sums) {
-    const int64_t batch = m.a.matrix_for(t.batch);
-    const int64_t index = m.a.block_row_index(batch, t.row / m.a.vector_length);
-    const int64_t width = t.width();
-    for (int64_t slot = m.a.row_begin[index]; slot < m.a.row_end[index]; ++slot) {
-        const auto* row = b + m.a.col_indices[slot] * m.pitch;
-        for (int64_t v = 0; v < t.rows; ++v) {
-            if (!m.a.exists(slot, v)) continue;
-            const auto value = element<A>::load(m.a.values, m.a.value_index(batch, slot, v));
-            add_product<Sum>(sums + v * width, value, row, width);
-        }
-    }
-}
-
-template <dtype C, class Sum>
-void finish_tile(const multiplication<Sum>& m, const tile& t, const Sum* sums) {
-    const auto& c = m.args.c;
-    const epilogue finish = read_epilogue(m.shape, m.args, t.batch);
-    for (int64_t i = 0; i < t.rows; ++i) {
-        for (int64_t j = 0; j < t.cols; ++j) {
-            const int64_t row = t.row + i;
-            const int64_t col = t.col + j;
-            const int64_t index = c.index(t.batch, row, col);
-            const Sum sum = sums[i * t.width() + j];
-            if constexpr (C == dtype::int32) {
-                auto bits = static_cast<uint32_t>(sum);  // modulo 2^32
-                if (finish.reads_c()) {
-                    bits += static_cast<uint32_t>(element<C>::load(c.values, index));
-                }
-                element<C>::store(c.values, index, static_cast<int32_t>(bits));
-            } else {
-                float old = 0;
-                if (finish.reads_c()) old = static_cast<float>(element<C>::load(c.values, index));
-                store_rounded<C>(c.values, index, finish(row, col, static_cast<float>(sum), old));
+    template <dtype A, class Sum>
+    static void add(const sr_bcrs_view& a, const product_reference::tile& t, int64_t pitch,
+                    const unpacked_t<Sum>* b, Sum* sums) {
+        const int64_t batch = a.matrix_for(t.batch);
+        const int64_t index = a.block_row_index(batch, t.row / a.vector_length);
+        const int64_t width = t.width();
+        for (int64_t slot = a.row_begin[index]; slot < a.row_end[index]; ++slot) {
+            const auto* row = b + a.col_indices[slot] * pitch;
+            for (int64_t v = 0; v < t.rows; ++v) {
+                if (!a.exists(slot, v)) continue;
+                const auto value = element<A>::load(a.values, a.value_index(batch, slot, v));
+                product_reference::add_product<Sum>(sums + v * width, value, row, width);
             }
         }
     }
-}
-
-template <class Sum>
-void multiply_task(const multiplication<Sum>& m, int64_t task) {
-    // Block rows innermost: neighbouring tasks share a tile of the panel.
-    const int64_t block_rows = m.a.block_rows();
-    const int64_t matrix = task / block_rows / m.tiles();
-    const int64_t col = task / block_rows % m.tiles() * m.tile_cols();
-    tile t;
-    t.batch = m.range.first + matrix;
-    t.row = task % block_rows * m.a.vector_length;
-    t.rows = std::min<int64_t>(m.a.vector_length, m.a.rows - t.row);
-    t.col = m.range.col + col;
-    t.cols = std::min(m.tile_cols(), m.range.width - col);
-    alignas(64) Sum sums[sums_per_task];
-    std::fill_n(sums, t.rows * t.width(), Sum{0});
-    if (m.a.cols > 0) m.add(m, t, m.panel + matrix * m.matrix_distance + col, sums);
-    m.finish(m, t, sums);
-}
-
-template <class Sum>
-void select_functions(multiplication<Sum>& m) {
-    constexpr bool integers = std::is_integral_v<Sum>;
-    visit(m.shape.pattern.type, [&](auto type) {
-        constexpr dtype A = decltype(type)::value;
-        if constexpr (is_integer(A) == integers) m.add = add_block_row<A, Sum>;
-    });
-    visit(m.shape.c_type, [&](auto type) {
-        constexpr dtype C = decltype(type)::value;
-        if constexpr (is_product_output(integers ? dtype::int8 : dtype::fp32, C, false)) {
-            m.finish = finish_tile<C, Sum>;
-        }
-    });
-}
-
-// Unpacks and multiplies panel after panel.
-template <class Sum>
-void multiply(const context& ctx, const problem& p, const sr_bcrs_view& a, const arguments& args,
-              int64_t workspace_bytes) {
-    const auto& b = args.b;
-    const panels cut(b.rows, b.cols, p.batch_count, sizeof(unpacked_t<Sum>), workspace_bytes);
-    const bool shared = b.batch_stride == 0 || p.batch_count == 1;
-    auto* panel = static_cast<unpacked_t<Sum>*>(args.workspace);
-    const int64_t at_once = shared ? p.batch_count : cut.matrices;
-    multiplication<Sum> m{p, a, args, {}, panel, 0, 0, nullptr, nullptr};
-    select_functions(m);
-    for (int64_t first = 0; first < p.batch_count; first += at_once) {
-        for (int64_t col = 0; col < b.cols; col += cut.width) {
-            m.range = {first, std::min(at_once, p.batch_count - first), col,
-                       std::min(cut.width, b.cols - col)};
-            m.pitch = round_up(m.range.width, unpack_lanes);
-            m.matrix_distance = shared ? 0 : b.rows * m.pitch;
-            auto unpacked = m.range;
-            if (shared) unpacked.count = 1;
-            unpack(ctx, b, unpacked, panel, m.pitch);
-            const int64_t products = a.value_count() / a.block_rows() * m.tile_cols();
-            ctx.parallel(m.tasks(), grain_for(products), [&m](int64_t begin, int64_t end) {
-                for (int64_t task = begin; task < end; ++task) multiply_task(m, task);
-            });
-        }
-    }
-}
-
-class reference_plan final : public stored_plan<operation> {
-  public:
-    reference_plan(const context& ctx, const spmm::problem& p, plan_resources resources)
-        : stored_plan(ctx, p, std::move(resources), p.values != value_mode::per_call),
-          sum_(sum_for(p.pair(), stored().longest_block_row())) {}
-
-    void pack_values(const context& ctx, const void* values) override {
-        stored().copy_values(ctx, values);
-    }
-
-    sr_bcrs_view matrix_with(const void* values) const override {
-        return stored().view_with(values);
-    }
-
-    void run(const context& ctx, const arguments& args) const override {
-        const bool per_call = problem().values == value_mode::per_call;
-        const auto a = per_call ? stored().view_with(args.a_values) : stored().view();
-        const auto& p = problem();
-        const int64_t workspace = resources().needs.workspace_bytes;
-        switch (sum_) {
-            case sum_type::int32:
-                return multiply<int32_t>(ctx, p, a, args, workspace);
-            case sum_type::int64:
-                return multiply<int64_t>(ctx, p, a, args, workspace);
-            case sum_type::float64:
-                return multiply<double>(ctx, p, a, args, workspace);
-        }
-    }
-
-  private:
-    sum_type sum_;
 };
 
-double reference_cost(const context&, const problem& p) {
-    constexpr double products_per_us = 2000;
-    return static_cast<double>(p.pattern.value_count()) * static_cast<double>(p.n_max) *
-           static_cast<double>(p.batch_count) / products_per_us;
-}
+using reference_plan = product_reference::plan<operation, block_rows>;
 
 }  // namespace
 
 extern const implementation<operation> cpu_reference;
 const implementation<operation> cpu_reference = reference_implementation<operation, reference_plan>(
-    "reference", device_kind::cpu, reference_cost, reference_needs);
+    "reference", device_kind::cpu, product_reference::cost<problem>,
+    product_reference::needs<problem>);
 
 }  // namespace magicube::spmm

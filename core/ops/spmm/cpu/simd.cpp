@@ -2,9 +2,9 @@
 // SpMM with the processor's SIMD instructions (simd_kernels.hpp), chosen at run time.
 //
 // A is packed in the plan, or for values of each call in the workspace; B is packed a call into
-// tiles of 64 columns (simd_pack.hpp). A task is one block row and one tile: the rows of B that 64
-// groups of slots name are interleaved into a panel of 16 KiB, which the L1 cache holds, and
-// multiplied by all V rows; sums of the tile stay on the stack. Where a block row is too long for
+// tiles of 64 columns, or of 16 where C has few (simd_pack.hpp). A task is one block row and one
+// tile: the rows of B that 64 groups of slots name are interleaved into a panel of 16 KiB, which
+// the L1 cache holds, and multiplied by all V rows; sums of the tile stay on the stack. Where a block row is too long for
 // 32 bits, the sums of each segment are folded into 64 bits; a 16-bit B makes two passes, one a
 // plane. Neighbouring tasks share a tile of B, which the L2 cache holds up to some 10,000 rows.
 #include <algorithm>
@@ -27,8 +27,7 @@ int64_t tile_bytes(const problem& p, const packing& how) {
 }
 
 int64_t value_arrays(const sr_bcrs_view& a) {
-    const bool separate = a.batch_count > 1 && !a.different_patterns && a.values_stride != 0;
-    return separate ? a.batch_count : 1;
+    return separate_values(a) ? a.batch_count : 1;
 }
 
 // Sections of a plan's buffer and of the workspace.
@@ -38,7 +37,7 @@ struct sections {
     int64_t plan_a;
     int64_t plan_bytes;
     int64_t workspace_b;  // offset into the workspace, after A packed for the call
-    int64_t tiles_at_once;
+    int64_t packed_b_bytes;
     int64_t workspace_bytes;
 
     sections(const problem& p, const packing& how, int64_t stored_bytes)
@@ -57,12 +56,13 @@ struct sections {
         buffer_layout work;
         work.reserve(per_call ? a_bytes : 0, 1, "problem's packed values");
         const int64_t all_tiles =
-            checked_mul(ceil_div(p.n_max, tile_cols), std::max<int64_t>(p.batch_count, 1),
+            checked_mul(ceil_div(p.n_max, how.tile_cols), std::max<int64_t>(p.batch_count, 1),
                         "problem's tiles of columns");
         const int64_t bytes = tile_bytes(p, how);
-        tiles_at_once =
+        const int64_t at_once =
             std::min(all_tiles, std::max<int64_t>(packed_b_limit / std::max<int64_t>(bytes, 1), 1));
-        workspace_b = work.reserve(tiles_at_once, bytes, "B's packed tiles");
+        packed_b_bytes = at_once * bytes;
+        workspace_b = work.reserve(at_once, bytes, "B's packed tiles");
         workspace_bytes = work.bytes();
     }
 };
@@ -103,16 +103,22 @@ struct block_row {
 // `wide`, multiplied by factor.
 void multiply_plane(const multiplication& m, const block_row& of, const char* plane, int64_t factor,
                     uint32_t* sums, int64_t* wide) {
-    alignas(64) uint32_t panel[segment_groups * tile_cols];
+    alignas(64) uint32_t panel[segment_groups * wide_tile];
+    const auto& kernels = *m.how.kernels;
     const int64_t pitch = m.a.vector_length;
     const uint32_t* segment = of.packed;
     for (int64_t slot = of.begin; slot < of.end; slot += m.how.segment_slots()) {
         const int64_t slots = std::min(m.how.segment_slots(), of.end - slot);
         const int64_t groups = ceil_div(slots, slots_per_group(m.how.kind));
         const bool first = m.long_sums || slot == of.begin;
-        m.how.kernels->gather(plane, m.a.col_indices + slot, slots, panel);
-        m.how.kernels->multiply(panel, segment, groups, pitch, of.rows, first, sums);
-        if (m.long_sums) fold(sums, of.rows * tile_cols, factor, wide);
+        const auto direct = pitch <= 2 && of.rows == pitch ? kernels.direct[pitch - 1] : nullptr;
+        if (direct) {
+            direct(plane, m.a.col_indices + slot, slots, segment, first, sums);
+        } else {
+            kernels.gather(plane, m.a.col_indices + slot, slots, panel);
+            kernels.multiply(panel, segment, groups, pitch, of.rows, first, sums);
+        }
+        if (m.long_sums) fold(sums, of.rows * m.how.tile_cols, factor, wide);
         segment += (groups + 1) * pitch;
     }
 }
@@ -130,8 +136,8 @@ void multiply_task(const multiplication& m, int64_t task) {
     out.batch = batch;
     out.row = row * m.a.vector_length;
     out.rows = std::min<int64_t>(m.a.vector_length, m.a.rows - out.row);
-    out.col = tile % m.tiles.tiles * tile_cols;
-    out.cols = std::min(tile_cols, m.args.c.cols - out.col);
+    out.col = tile % m.tiles.tiles * m.how.tile_cols;
+    out.cols = std::min(m.how.tile_cols, m.args.c.cols - out.col);
 
     const int64_t matrix = m.a.matrix_for(batch);
     const int64_t index = m.a.block_row_index(matrix, row);
@@ -139,15 +145,15 @@ void multiply_task(const multiplication& m, int64_t task) {
                        m.a.row_end[index], out.rows};
     const int64_t plane_bytes = m.a.cols * m.how.row_bytes();
     const char* b = m.packed_b + tile_task % m.tiles.count * plane_bytes * m.how.planes;
-    const int64_t count = out.rows * tile_cols;
-    alignas(64) uint32_t sums[longest_vector * tile_cols];
+    const int64_t count = out.rows * m.how.tile_cols;
+    alignas(64) uint32_t sums[longest_vector * wide_tile];
     if (!m.long_sums) {
         if (of.begin == of.end) std::fill_n(sums, count, 0U);
         multiply_plane(m, of, b, 1, sums, nullptr);
         m.finish(out, sums);
         return;
     }
-    alignas(64) int64_t wide[longest_vector * tile_cols];
+    alignas(64) int64_t wide[longest_vector * wide_tile];
     std::fill_n(wide, count, 0);
     for (int64_t plane = 0; plane < m.how.planes; ++plane) {
         const int64_t factor = plane + 1 < m.how.planes ? 256 : 1;
@@ -161,16 +167,14 @@ class simd_plan final : public stored_plan<operation> {
     simd_plan(const context& ctx, const spmm::problem& p, plan_resources resources)
         : stored_plan(ctx, p, std::move(resources)),
           kernels_(kernels_of(usable_level())),
-          how_(packing_for(kernels_, p.pattern.type, p.b_type)),
+          how_(packing_for(kernels_.for_columns(p.n_max), p.pattern.type, p.b_type)),
           sections_(p, how_, stored().bytes()) {
         find_starts();
         const bool is_float = how_.kind == lane_kind::floats;
         long_sums_ =
             how_.planes > 1 ||
-            (!is_float && sum_for(p.pair(), stored().longest_block_row()) != sum_type::int32);
-        finish_ = kernels_.select_finish(p.c_type, is_float     ? tile_sum::fp32
-                                                   : long_sums_ ? tile_sum::int64
-                                                                : tile_sum::int32);
+            (!is_float && sum_for(p.pair(), longest_block_row(stored().view())) != sum_type::int32);
+        sum_ = is_float ? tile_sum::fp32 : long_sums_ ? tile_sum::int64 : tile_sum::int32;
         if (p.values != value_mode::per_call) pack(ctx, p.pattern, plan_a());
     }
 
@@ -192,16 +196,28 @@ class simd_plan final : public stored_plan<operation> {
             packed_a = target;
         }
         const int64_t matrix_units = value_arrays(p.pattern) > 1 ? sections_.array_units : 0;
-        multiplication m{p,        args,         how_,       stored().view(), starts(),
-                         packed_a, matrix_units, long_sums_, finish_};
+        // Both widths of tiles read A as it is packed.
+        const auto& kernels = kernels_.for_columns(args.b.cols);
+        const packing how = packing_for(kernels, p.pattern.type, p.b_type);
+        multiplication m{p,
+                         args,
+                         how,
+                         stored().view(),
+                         starts(),
+                         packed_a,
+                         matrix_units,
+                         long_sums_,
+                         kernels.select_finish(p.c_type, sum_)};
         m.shared_b = args.b.batch_stride == 0 || p.batch_count == 1;
         m.packed_b = work ? work + sections_.workspace_b : nullptr;
-        m.tiles.tiles = ceil_div(args.b.cols, tile_cols);
+        m.tiles.tiles = ceil_div(args.b.cols, how.tile_cols);
         const int64_t all = m.tiles.tiles * (m.shared_b ? 1 : p.batch_count);
-        const int64_t products = p.pattern.value_count() / p.pattern.block_rows() * tile_cols / 16;
+        const int64_t products =
+            p.pattern.value_count() / p.pattern.block_rows() * how.tile_cols / 16;
+        const int64_t at_once = sections_.packed_b_bytes / std::max<int64_t>(tile_bytes(p, how), 1);
         for (; m.tiles.first < all; m.tiles.first += m.tiles.count) {
-            m.tiles.count = std::min(sections_.tiles_at_once, all - m.tiles.first);
-            pack_b(ctx, args.b, how_, m.tiles, work + sections_.workspace_b);
+            m.tiles.count = std::min(std::max<int64_t>(at_once, 1), all - m.tiles.first);
+            pack_b(ctx, args.b, how, m.tiles, work + sections_.workspace_b);
             ctx.parallel(m.tasks(), grain_for(products), [&m](int64_t begin, int64_t end) {
                 for (int64_t task = begin; task < end; ++task) multiply_task(m, task);
             });
@@ -237,35 +253,41 @@ class simd_plan final : public stored_plan<operation> {
     packing how_;
     sections sections_;
     bool long_sums_ = false;
-    finish_function finish_ = nullptr;
+    tile_sum sum_ = tile_sum::int32;
 };
 
+// Of a plan's widest tiles.
+packing widest_packing(const problem& p) {
+    const auto& kernels = kernels_of(usable_level()).for_columns(p.n_max);
+    return packing_for(kernels, p.pattern.type, p.b_type);
+}
+
 std::string decline(const context&, const problem& p) {
-    const auto how = packing_for(kernels_of(usable_level()), p.pattern.type, p.b_type);
+    const auto how = widest_packing(p);
     const int64_t bytes = tile_bytes(p, how);
     if (bytes <= largest_tile) return {};
-    return text("64 packed columns of B take ", bytes, " bytes, more than ", largest_tile);
+    return text(how.tile_cols, " packed columns of B take ", bytes, " bytes, more than ",
+                largest_tile);
 }
 
 buffer_needs needs(const context&, const problem& p) {
     const stored_matrix pattern(p.pattern, false);
-    const auto how = packing_for(kernels_of(usable_level()), p.pattern.type, p.b_type);
-    const sections parts(p, how, pattern.bytes());
+    const sections parts(p, widest_packing(p), pattern.bytes());
     return {parts.plan_bytes, parts.workspace_bytes};
 }
 
 // Groups of four bytes, each gathered once and multiplied by V rows.
 double cost(const context& ctx, const problem& p) {
     const auto level = usable_level();
-    const auto how = packing_for(kernels_of(level), p.pattern.type, p.b_type);
+    const auto how = widest_packing(p);
     // A core of a server of 2023.
     const double groups_per_us = level == simd_level::portable ? 5e3
                                  : level == simd_level::avx2   ? 26e3
                                                                : 40e3;
     const int threads =
         ctx.threads > 0 ? std::min(ctx.threads, hardware_threads()) : hardware_threads();
-    const double columns =
-        static_cast<double>(round_up(p.n_max, tile_cols)) * static_cast<double>(p.batch_count);
+    const double columns = static_cast<double>(ceil_div(p.n_max, how.tile_cols)) *
+                           static_cast<double>(how.tile_cols) * static_cast<double>(p.batch_count);
     const double groups = static_cast<double>(p.pattern.slots) /
                           static_cast<double>(slots_per_group(how.kind)) *
                           static_cast<double>(how.planes);

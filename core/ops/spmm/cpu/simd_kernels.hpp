@@ -6,16 +6,20 @@
 
 #include <cstdint>
 
+#include "core/common/simd_level.hpp"
 #include "core/ops/epilogue.hpp"
 #include "core/types/view.hpp"
 
 namespace magicube::spmm::cpu {
 
-enum class simd_level { portable, avx2, avx512_vnni };
+using magicube::limit_level;
+using magicube::simd_level;
+using magicube::usable_level;
 
-constexpr int64_t tile_cols = 64;
+// Columns of a tile of C: narrow ones where C has few columns.
+constexpr int64_t wide_tile = 64;
+constexpr int64_t narrow_tile = 16;
 constexpr int64_t piece_cols = 4;  // packed rows of B are permuted in pieces of this many columns
-constexpr int64_t tile_pieces = tile_cols / piece_cols;
 constexpr int64_t segment_groups = 64;  // groups whose rows of B lie side by side in the L1 cache
 constexpr int64_t longest_vector = 64;
 
@@ -37,7 +41,7 @@ constexpr int64_t lane_bytes(lane_kind kind) {
 
 struct product_kernels {
     // Which piece of a tile's columns lies at each place of a packed row of B.
-    uint8_t piece_order[tile_pieces];
+    uint8_t piece_order[wide_tile / piece_cols];
     // Interleaves `slots` packed rows of B, those named by cols, into groups: panel[group][column].
     void (*gather)(const char* b, const int32_t* cols, int64_t slots, uint32_t* panel);
     // sums[row][column] (+)= a segment of A, which is an initial sum a row and then
@@ -45,6 +49,10 @@ struct product_kernels {
     // sums anew.
     void (*multiply)(const uint32_t* panel, const uint32_t* segment, int64_t groups, int64_t pitch,
                      int64_t rows, bool first, uint32_t* sums);
+    // Both at once, without a panel, for segments of few rows, which would hardly use it again;
+    // [rows - 1], null where the registers do not hold their sums.
+    void (*direct[2])(const char* b, const int32_t* cols, int64_t slots, const uint32_t* segment,
+                      bool first, uint32_t* sums);
 };
 
 // A tile of C, and what follows its sums.
@@ -60,11 +68,12 @@ struct tile_output {
 
 enum class tile_sum { int32, int64, fp32 };
 
-// Writes a tile of C; sums are rows of tile_cols.
+// Writes a tile of C; sums are rows of the tile's columns.
 using finish_function = void (*)(const tile_output&, const void* sums);
 
-struct simd_kernels {
-    const char* name;
+// For tiles of one width.
+struct tile_kernels {
+    int64_t cols;
     const product_kernels* signed_bytes;  // null: bytes are computed as words
     const product_kernels* unsigned_bytes;
     const product_kernels* words;
@@ -72,17 +81,22 @@ struct simd_kernels {
     finish_function (*select_finish)(dtype c_type, tile_sum sum);
 };
 
+struct simd_kernels {
+    const char* name;
+    tile_kernels wide;
+    tile_kernels narrow;
+
+    // Wide tiles leave more of their columns unused, but do the used ones in fewer instructions.
+    const tile_kernels& for_columns(int64_t n) const {
+        return n <= 2 * narrow_tile ? narrow : wide;
+    }
+};
+
 extern const simd_kernels portable_kernels;
 #if defined(__x86_64__)
 extern const simd_kernels avx2_kernels;
 extern const simd_kernels avx512_vnni_kernels;
 #endif
-
-// The highest level that this processor has, and not above the limit.
-simd_level usable_level();
-
-// For tests: levels above it are not used by plans and sizes made from now on.
-void limit_level(simd_level highest);
 
 const simd_kernels& kernels_of(simd_level level);
 

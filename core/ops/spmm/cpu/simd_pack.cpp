@@ -79,6 +79,7 @@ auto encode(Value x) {
 struct tile_rows {
     const dense_view& b;
     const uint8_t* piece_order;
+    int64_t tile_cols;
     int64_t matrix;
     int64_t col;
     int64_t first;
@@ -92,7 +93,7 @@ void pack_whole_pieces(const tile_rows& rows, int64_t col, Packed* target) {
     for (int64_t r = rows.first; r < rows.last; ++r) {
         const void* piece = values + storage_bytes(B, rows.b.index(rows.matrix, r, col));
         for (int64_t j = 0; j < piece_cols; ++j)
-            target[r * tile_cols + j] = encode<E>(element<B>::load(piece, j));
+            target[r * rows.tile_cols + j] = encode<E>(element<B>::load(piece, j));
     }
 }
 
@@ -102,12 +103,13 @@ void pack_rows(const tile_rows& rows, char* plane) {
     auto* target = reinterpret_cast<packed*>(plane);
     const auto& b = rows.b;
     const bool row_major = b.storage == order::row;
-    for (int64_t piece = 0; piece < tile_pieces; ++piece) {
+    const int64_t tile_cols = rows.tile_cols;
+    if (b.cols - rows.col < tile_cols)
+        std::fill(target + rows.first * tile_cols, target + rows.last * tile_cols, encode<E>(0));
+    for (int64_t piece = 0; piece < tile_cols / piece_cols; ++piece) {
         const int64_t col = rows.col + rows.piece_order[piece] * piece_cols;
         packed* at = target + piece * piece_cols;
         const int64_t count = std::clamp<int64_t>(b.cols - col, 0, piece_cols);
-        for (int64_t r = rows.first; count < piece_cols && r < rows.last; ++r)
-            std::fill(at + r * tile_cols + count, at + r * tile_cols + piece_cols, encode<E>(0));
         if (row_major && count == piece_cols) {
             pack_whole_pieces<B, E>(rows, col, at);
             continue;
@@ -161,14 +163,15 @@ void visit_b(dtype type, const Visitor& visitor) {
 
 }  // namespace
 
-packing packing_for(const simd_kernels& kernels, dtype lhs, dtype rhs) {
-    if (is_floating(lhs)) return {lane_kind::floats, 1, kernels.floats};
+packing packing_for(const tile_kernels& kernels, dtype lhs, dtype rhs) {
+    const int64_t cols = kernels.cols;
+    if (is_floating(lhs)) return {lane_kind::floats, 1, kernels.floats, cols};
     const bool bytes = lhs == dtype::uint8 || lhs == dtype::int8 || lhs == dtype::int4;
     if (bytes && lhs == dtype::uint8 && kernels.unsigned_bytes)
-        return {lane_kind::unsigned_bytes, 1, kernels.unsigned_bytes};
+        return {lane_kind::unsigned_bytes, 1, kernels.unsigned_bytes, cols};
     if (bytes && lhs != dtype::uint8 && kernels.signed_bytes)
-        return {lane_kind::signed_bytes, 1, kernels.signed_bytes};
-    return {lane_kind::words, rhs == dtype::int16 ? 2 : 1, kernels.words};
+        return {lane_kind::signed_bytes, 1, kernels.signed_bytes, cols};
+    return {lane_kind::words, rhs == dtype::int16 ? 2 : 1, kernels.words, cols};
 }
 
 int64_t packed_block_row_units(int64_t vector_length, int64_t slots, const packing& how) {
@@ -215,8 +218,9 @@ void pack_b(const context& ctx, const dense_view& b, const packing& how, const t
                 const int64_t first = task % parts * rows_per_task;
                 const tile_rows rows{b,
                                      how.kernels->piece_order,
+                                     how.tile_cols,
                                      tile / range.tiles,
-                                     tile % range.tiles * tile_cols,
+                                     tile % range.tiles * how.tile_cols,
                                      first,
                                      std::min(first + rows_per_task, b.rows)};
                 pack_planes<decltype(type)::value>(rows, how, target + task / parts * tile_bytes);

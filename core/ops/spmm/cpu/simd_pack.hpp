@@ -4,8 +4,8 @@
 // A: block row after block row, each in segments of segment_groups groups of slots. A segment is V
 // initial sums, then [group][V] groups of four bytes; the last group of a block row is filled with
 // zeros. Where a block row starts is found from the pattern.
-// B: tile after tile of tile_cols columns; a tile is [plane][row][tile_cols] elements, its columns
-// permuted in pieces, columns past the end zero.
+// B: tile after tile of 64 columns, or 16 where C has few; a tile is [plane][row][column] elements,
+// its columns permuted in pieces, columns past the end zero.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,13 @@ struct packing {
     lane_kind kind;
     int64_t planes;  // of B: 2 where 16-bit B is split, high plane first, low in [-128, 127]
     const product_kernels* kernels;
+    int64_t tile_cols;
 
     int64_t row_bytes() const { return tile_cols * lane_bytes(kind); }
     int64_t segment_slots() const { return segment_groups * slots_per_group(kind); }
 };
 
-packing packing_for(const simd_kernels& kernels, dtype lhs, dtype rhs);
+packing packing_for(const tile_kernels& kernels, dtype lhs, dtype rhs);
 
 // Groups of four bytes and initial sums, an upper bound from sizes alone, of one array of values.
 int64_t packed_a_units(const sr_bcrs_view& a, const packing& how);

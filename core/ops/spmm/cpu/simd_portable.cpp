@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cpu_simd with what every processor has: vectors of 16 bytes that the compiler maps to what there
 // is, and words for all integers.
+#include <algorithm>
 #include <type_traits>
 
 #include "core/ops/spmm/cpu/simd_kernels.hpp"
@@ -32,6 +33,10 @@ struct vector_lanes {
 
     static sum load_sum(const uint32_t* from) { return load_vector<T>(from); }
     static void store_sum(uint32_t* to, sum v) { std::memcpy(to, &v, sizeof(v)); }
+    template <class Vector>
+    static void store(uint32_t* to, Vector v) {
+        std::memcpy(to, &v, sizeof(v));
+    }
     static sum add(sum a, sum b) { return a + b; }
     static sum start(uint32_t bits) {
         T value;
@@ -39,6 +44,10 @@ struct vector_lanes {
         return sum{value, value, value, value};
     }
 };
+
+template <class Lanes, int64_t Cols>
+MAGICUBE_SIMD inline void load_float_row(const char* b, const int32_t* cols, int64_t slots,
+                                         typename Lanes::operand* group);
 
 // Products of 16-bit integers fit 31 bits; sums are unsigned, so that they may wrap on the way.
 struct word_lanes : vector_lanes<uint32_t> {
@@ -58,6 +67,15 @@ struct word_lanes : vector_lanes<uint32_t> {
         return total + reinterpret_cast<sum>(a.even) * reinterpret_cast<sum>(even) +
                reinterpret_cast<sum>(a.odd) * reinterpret_cast<sum>(b >> 16);
     }
+    template <int64_t Cols>
+    static void load_group(const char* b, const int32_t* cols, int64_t slots, operand* group) {
+        const auto* rows = reinterpret_cast<const uint16_t*>(b);
+        const uint16_t* even = rows + cols[0] * Cols;
+        const uint16_t* odd = slots > 1 ? rows + cols[1] * Cols : even;
+        uint32_t pairs[Cols];
+        for (int64_t j = 0; j < Cols; ++j) pairs[j] = even[j] | static_cast<uint32_t>(odd[j]) << 16;
+        for (int64_t j = 0; j < Cols; j += width) *group++ = load(pairs + j);
+    }
 };
 
 struct float_lanes : vector_lanes<float> {
@@ -65,27 +83,28 @@ struct float_lanes : vector_lanes<float> {
     static operand load(const uint32_t* from) { return load_vector<float>(from); }
     static operand spread(uint32_t bits) { return start(bits); }
     static sum accumulate(sum total, operand a, operand b) { return total + a * b; }
+    template <int64_t Cols>
+    static void load_group(const char* b, const int32_t* cols, int64_t slots, operand* group) {
+        load_float_row<float_lanes, Cols>(b, cols, slots, group);
+    }
 };
 
-void gather_words(const char* b, const int32_t* cols, int64_t slots, uint32_t* panel) {
-    const auto* rows = reinterpret_cast<const uint16_t*>(b);
-    for (int64_t slot = 0; slot < slots; slot += 2, panel += tile_cols) {
-        const uint16_t* even = rows + cols[slot] * tile_cols;
-        const uint16_t* odd = slot + 1 < slots ? rows + cols[slot + 1] * tile_cols : even;
-        for (int64_t j = 0; j < tile_cols; ++j)
-            panel[j] = even[j] | static_cast<uint32_t>(odd[j]) << 16;
-    }
-}
-
+#define MAGICUBE_DIRECT(lanes, cols, kind) nullptr, nullptr
 #include "core/ops/spmm/cpu/simd_kernels.inc"
 
+template <int64_t Cols>
 constexpr product_kernels words = {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
-                                   gather_words,
-                                   multiply_rows<word_lanes>};
+                                   gather<word_lanes, Cols, lane_kind::words>,
+                                   multiply_rows<word_lanes, Cols>,
+                                   {MAGICUBE_DIRECT(word_lanes, Cols, lane_kind::words)}};
+#undef MAGICUBE_DIRECT
+
+template <int64_t Cols>
+constexpr tile_kernels tiles = {Cols,         nullptr,       nullptr,
+                                &words<Cols>, &floats<Cols>, select_finish<Cols>};
 
 }  // namespace
 
-const simd_kernels portable_kernels = {"portable", nullptr, nullptr,
-                                       &words,     &floats, select_finish};
+const simd_kernels portable_kernels = {"portable", tiles<wide_tile>, tiles<narrow_tile>};
 
 }  // namespace magicube::spmm::cpu

@@ -15,6 +15,8 @@
 
 #include "core/common/checked.hpp"
 #include "core/device/cuda/check.hpp"
+#include "core/device/cuda/launch.cuh"
+#include "core/ops/cuda/elements.cuh"
 #include "core/ops/spmm/cuda/plain.hpp"
 #include "core/ops/spmm/cuda/store.cuh"
 
@@ -23,6 +25,7 @@ namespace {
 
 using magicube::cuda::check;
 using magicube::cuda::device_scope;
+using magicube::cuda::load_element;
 
 constexpr int block_threads = 128;
 constexpr int rows_at_once = 8;
@@ -39,37 +42,6 @@ struct plain_arguments {
     int64_t batch_count;
     store_arguments store;
 };
-
-template <class Value>
-__device__ Value load(const void* array, dtype type, int64_t i);
-
-template <>
-__device__ int32_t load(const void* array, dtype type, int64_t i) {
-    switch (type) {
-        case dtype::int4:
-            return load_int4(static_cast<const uint8_t*>(array), i);
-        case dtype::int8:
-            return static_cast<const int8_t*>(array)[i];
-        case dtype::uint8:
-            return static_cast<const uint8_t*>(array)[i];
-        default:
-            return static_cast<const int16_t*>(array)[i];
-    }
-}
-
-template <>
-__device__ float load(const void* array, dtype type, int64_t i) {
-    switch (type) {
-        case dtype::fp16:
-            return static_cast<float>(static_cast<const half*>(array)[i]);
-        case dtype::bf16:
-            return static_cast<float>(static_cast<const bfloat16*>(array)[i]);
-        case dtype::e4m3:
-            return static_cast<float>(static_cast<const float8_e4m3*>(array)[i]);
-        default:
-            return static_cast<const float*>(array)[i];
-    }
-}
 
 __device__ void accumulate(int64_t& sum, int32_t a, int32_t b) {
     sum += a * b;  // 16 x 16 bits fit 32
@@ -97,14 +69,15 @@ __global__ void __launch_bounds__(block_threads)
             Sum sums[rows_at_once] = {};
             const int64_t end = a.row_end[at];
             for (int64_t slot = a.row_begin[at]; slot < end; ++slot) {
-                const Value b = load<Value>(args.b, args.b_type,
-                                            column + a.col_indices[slot] * args.b_row_stride);
+                const Value b = load_element<Value>(
+                    args.b, args.b_type, column + a.col_indices[slot] * args.b_row_stride);
 #pragma unroll
                 for (int v = 0; v < rows_at_once; ++v)
                     if (v0 + v < a.vector_length)
-                        accumulate(
-                            sums[v],
-                            load<Value>(a.values, a.type, a.value_index(a_batch, slot, v0 + v)), b);
+                        accumulate(sums[v],
+                                   load_element<Value>(a.values, a.type,
+                                                       a.value_index(a_batch, slot, v0 + v)),
+                                   b);
             }
 #pragma unroll
             for (int v = 0; v < rows_at_once; ++v)
@@ -134,9 +107,11 @@ void run_plain(const context& ctx, const problem& p, const sr_bcrs_view& a, cons
                     static_cast<unsigned>(std::min(p.batch_count, max_grid_y)));
     device_scope scope(ctx.ordinal);
     if (is_integer(a.type)) {
-        plain_kernel<int32_t, int64_t><<<grid, block_threads, 0, ctx.stream>>>(k);
+        magicube::cuda::launch_kernel(plain_kernel<int32_t, int64_t>,
+                                      {grid, block_threads, 0, ctx.stream}, k);
     } else {
-        plain_kernel<float, float><<<grid, block_threads, 0, ctx.stream>>>(k);
+        magicube::cuda::launch_kernel(plain_kernel<float, float>,
+                                      {grid, block_threads, 0, ctx.stream}, k);
     }
     check(cudaGetLastError(), "plain_kernel");
 }

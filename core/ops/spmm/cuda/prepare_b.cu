@@ -20,6 +20,7 @@
 
 #include "core/common/checked.hpp"
 #include "core/device/cuda/check.hpp"
+#include "core/device/cuda/launch.cuh"
 #include "core/device/cuda/ptx.cuh"
 #include "core/ops/spmm/cuda/prepare_b.hpp"
 #include "core/ops/spmm/cuda/registers.cuh"
@@ -207,8 +208,8 @@ __global__ void __launch_bounds__(block_threads, least_blocks)
     transpose_kernel(const __grid_constant__ prepare_arguments p) {
     using unit = transposed_unit<Bits>;
     constexpr int store_rows = block_threads / 8;  // at once, eight threads to one
-    __shared__ alignas(chunk_bytes) uint32_t tile[tile_rows * tile_words];
-    __shared__ alignas(chunk_bytes) uint8_t edges[2 * chunk_bytes];
+    __shared__ __align__(chunk_bytes) uint32_t tile[tile_rows * tile_words];
+    __shared__ __align__(chunk_bytes) uint8_t edges[2 * chunk_bytes];
     ptx::launch_dependents();
     const int64_t n0 = int64_t{blockIdx.x} * unit::tile_columns;
     const int64_t last = min(n0 + unit::tile_columns, p.cols) - 1;
@@ -298,7 +299,7 @@ __device__ __forceinline__ void copy_rows(const prepare_arguments& p, const uint
 template <int Bits>
 __global__ void __launch_bounds__(block_threads, least_blocks)
     align_kernel(const __grid_constant__ prepare_arguments p) {
-    __shared__ alignas(chunk_bytes) uint8_t edges[2 * chunk_bytes];
+    __shared__ __align__(chunk_bytes) uint8_t edges[2 * chunk_bytes];
     ptx::launch_dependents();
     const int rows = chunks_a_thread * block_threads >> p.wide;
     const int64_t c0 = int64_t{blockIdx.x} << p.wide, begin = c0 * chunk_bytes;
@@ -406,7 +407,7 @@ dense_view prepare_b(const context& ctx, const dense_view& b, void* target) {
     const dim3 grid(static_cast<unsigned>(across),
                     static_cast<unsigned>(std::min<int64_t>(tasks, most_task_blocks)));
     magicube::cuda::device_scope scope(ctx.ordinal);
-    kernel_for(b)<<<grid, block_threads, 0, ctx.stream>>>(p);
+    magicube::cuda::launch_kernel(kernel_for(b), {grid, block_threads, 0, ctx.stream}, p);
     check(cudaGetLastError(), "prepare_b");
     return staged;
 }

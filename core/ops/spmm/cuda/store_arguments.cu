@@ -9,13 +9,10 @@
 namespace magicube::spmm::cuda {
 namespace {
 
-batched_scales on_device(const scale_shape& shape, const float* data, float absent = 1) {
-    if (!shape.present()) return {nullptr, 0, 0, absent};
-    return {data, shape.batch_stride, shape.per == granularity::tensor ? 0 : 1, absent};
-}
+using magicube::cuda::scales_on_device;
 
 // Every array of an execution lies where the handle's device reaches it.
-void require_operands_on_device(const context& ctx, const arguments& args) {
+void require_operands_on_device(const context& ctx, const product_arguments& args) {
     const std::pair<const void*, const char*> operands[] = {{args.b.values, "B"},
                                                             {args.c.values, "C"},
                                                             {args.a_values, "args->a_values"},
@@ -32,7 +29,8 @@ void require_operands_on_device(const context& ctx, const arguments& args) {
 
 }  // namespace
 
-store_arguments make_store_arguments(const context& ctx, const problem& p, const arguments& args) {
+store_arguments make_store_arguments(const context& ctx, const product_problem& p,
+                                     const product_arguments& args) {
     require_operands_on_device(ctx, args);
     const dense_view& c = args.c;
     const bool by_rows = c.storage == order::row;
@@ -54,10 +52,10 @@ store_arguments make_store_arguments(const context& ctx, const problem& p, const
     s.beta = on_device_scalars ? 0 : read_scalar(args.beta, 0);
     s.alpha_pointer = on_device_scalars ? args.alpha : nullptr;
     s.beta_pointer = on_device_scalars ? args.beta : nullptr;
-    s.a_scale = on_device(p.a_scale, args.a_scale);
-    s.b_scale = on_device(p.b_scale, args.b_scale);
-    s.bias = on_device(p.bias, args.bias, 0);
-    s.c_scale = on_device(p.c_scale, args.c_scale);
+    s.a_scale = scales_on_device(p.a_scale, args.a_scale);
+    s.b_scale = scales_on_device(p.b_scale, args.b_scale);
+    s.bias = scales_on_device(p.bias, args.bias, 0);
+    s.c_scale = scales_on_device(p.c_scale, args.c_scale);
     s.function = p.function;
     s.direct = s.beta_pointer == nullptr && s.beta == 0 && !std::signbit(s.beta) &&
                p.function == activation::none && !p.c_scale.present();

@@ -12,6 +12,7 @@
 //           aligned to 16 bytes are faster.
 // Bound     what loads give a multiprocessor, 128 bytes a clock: 512 for a slot's row of B and, of
 //           values, 128 * rows, though all lanes read the same. Loading B further ahead is slower.
+#include "core/device/cuda/launch.cuh"
 #include "core/ops/spmm/cuda/sm80/gather_slots.cuh"
 #include "core/ops/spmm/cuda/store.cuh"
 
@@ -197,7 +198,8 @@ gather_kernel_info describe() {
 
 template <int Sets>
 cudaError_t launch(const gather_arguments& args, int64_t ctas, cudaStream_t stream) {
-    fp32_kernel<Sets><<<static_cast<unsigned>(ctas), cta_warps * 32, 0, stream>>>(args);
+    magicube::cuda::launch_kernel(fp32_kernel<Sets>,
+                                  {static_cast<unsigned>(ctas), cta_warps * 32, 0, stream}, args);
     return cudaGetLastError();
 }
 

@@ -16,6 +16,7 @@
 // Source    the vector-sparse format and its row-major strides: Magicube, SC'22.
 #pragma once
 
+#include "core/device/cuda/launch.cuh"
 #include "core/ops/spmm/cuda/sm80/gather_operands.cuh"
 #include "core/ops/spmm/cuda/sm80/gather_slots.cuh"
 #include "core/ops/spmm/cuda/store.cuh"
@@ -224,7 +225,7 @@ __global__ void __launch_bounds__((gather_traits<Operands, Sets>::warps * 32),
     constexpr int highest = std::is_same_v<Operands, s4_operands> ? 900 : 99999;
     if constexpr (__CUDA_ARCH__ >= lowest && __CUDA_ARCH__ <= highest) {
         using traits = gather_traits<Operands, Sets>;
-        extern __shared__ __align__(128) uint8_t shared[];
+        MAGICUBE_DYNAMIC_SHARED(uint8_t, shared, 128);
         const int warp = threadIdx.x >> 5;
         uint8_t* own_shared = shared + warp * traits::ring_bytes;
         const uint32_t ring = ptx::shared_address(own_shared);
@@ -282,8 +283,9 @@ gather_kernel_info describe_gather() {
 template <class Operands, int Sets>
 cudaError_t launch_gather(const gather_arguments& args, int64_t ctas, cudaStream_t stream) {
     using traits = gather_traits<Operands, Sets>;
-    gather_kernel<Operands, Sets>
-        <<<static_cast<unsigned>(ctas), traits::warps * 32, traits::shared_bytes, stream>>>(args);
+    magicube::cuda::launch_kernel(
+        gather_kernel<Operands, Sets>,
+        {static_cast<unsigned>(ctas), traits::warps * 32, traits::shared_bytes, stream}, args);
     return cudaGetLastError();
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/device/cuda/check.hpp"
+#include "core/device/cuda/launch.cuh"
 #include "core/ops/spmm/cuda/sm80/gather_launch.hpp"
 
 namespace magicube::spmm::sm80 {
@@ -34,7 +35,8 @@ void unpack_int4(const context& ctx, const void* source, int64_t source_stride, 
         const dim3 grid(
             static_cast<unsigned>(std::min<int64_t>(ceil_div(count, 2 * block_threads), 4096)),
             static_cast<unsigned>(std::min(arrays - first, most_arrays)));
-        unpack_kernel<<<grid, block_threads, 0, ctx.stream>>>(
+        magicube::cuda::launch_kernel(
+            unpack_kernel, {grid, block_threads, 0, ctx.stream},
             static_cast<const uint8_t*>(source) + first * source_stride / 2, source_stride / 2,
             count, static_cast<int8_t*>(target) + first * count);
         magicube::cuda::check(cudaGetLastError(), "unpack_kernel");

@@ -15,6 +15,7 @@
 // Source    the vector-sparse format and its strides: Magicube, SC'22; the staging is ours.
 #pragma once
 
+#include "core/device/cuda/launch.cuh"
 #include "core/ops/spmm/cuda/sm90/slab_launch.hpp"
 #include "core/ops/spmm/cuda/sm90/slab_operands.cuh"
 #include "core/ops/spmm/cuda/store.cuh"
@@ -272,7 +273,7 @@ __global__ void __launch_bounds__((consumer_warps + producer_warps) * 32, 1)
                 const __grid_constant__ slab_arguments args) {
 // Compiled for sm_90a alone; the implementation declines other devices.
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    extern __shared__ uint8_t shared[];
+    MAGICUBE_DYNAMIC_SHARED(uint8_t, shared, 16);
     __shared__ __align__(8) uint64_t barriers[2 * max_stages];
     const shared_layout at(args.geometry, shared, barriers);
     const int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0);
@@ -314,17 +315,11 @@ cudaError_t load_slab() {
 template <class Operands, int Bundles, int Sets, bool Planes>
 cudaError_t launch_slab(const CUtensorMap& map, const slab_arguments& args, int ctas,
                         cudaStream_t stream) {
-    cudaLaunchAttribute overlap;
-    overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    overlap.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config{};
-    config.gridDim = dim3(static_cast<unsigned>(ctas));
-    config.blockDim = dim3((consumer_warps + producer_warps) * 32);
-    config.dynamicSmemBytes = shared_bytes;
-    config.stream = stream;
-    config.attrs = &overlap;
-    config.numAttrs = 1;
-    return cudaLaunchKernelEx(&config, slab_kernel<Operands, Bundles, Sets, Planes>, map, args);
+    const magicube::cuda::launch_shape shape{dim3(static_cast<unsigned>(ctas)),
+                                             (consumer_warps + producer_warps) * 32, shared_bytes,
+                                             stream, true};
+    return magicube::cuda::launch_kernel(slab_kernel<Operands, Bundles, Sets, Planes>, shape, map,
+                                         args);
 }
 
 #define MAGICUBE_DEFINE_SLAB_LAUNCH(OPERANDS, BUNDLES, SETS, PLANES)                             \

@@ -15,6 +15,7 @@
 
 #include "core/common/checked.hpp"
 #include "core/device/cuda/check.hpp"
+#include "core/device/cuda/launch.cuh"
 #include "core/ops/plan_buffer.hpp"
 #include "core/ops/spmm/cuda/pack_reads.cuh"
 #include "core/ops/spmm/cuda/sm90/slab_steps.hpp"
@@ -24,6 +25,7 @@ namespace {
 
 using magicube::cuda::check;
 using magicube::cuda::device_scope;
+using magicube::cuda::launch_kernel;
 
 constexpr int list_threads = residues * 32;
 constexpr int bitmap_words = 1024;
@@ -374,8 +376,11 @@ void pattern_packer::list_columns(const context& ctx, const bundle_source& sourc
     const list_source from{a_, static_cast<int32_t>(source.list_rows),
                            static_cast<int32_t>(lists_a_matrix)};
     const auto grid = static_cast<unsigned>(lists);
-    list_kernel<<<grid, list_threads, 0, ctx.stream>>>(from, lists, lists_);
-    check(cudaGetLastError(), "list_kernel");
+    const auto run_list_kernel = [&] {
+        check(launch_kernel(list_kernel, {grid, list_threads, 0, ctx.stream}, from, lists, lists_),
+              "list_kernel");
+    };
+    run_list_kernel();
     const auto begins = download(ctx, lists_.begins, lists * begins_a_list);
     std::vector<int32_t> lengths;
     std::vector<int64_t> starts;
@@ -391,8 +396,7 @@ void pattern_packer::list_columns(const context& ctx, const bundle_source& sourc
     if (columns > 0) {
         columns_.emplace(ctx, columns * 4);
         lists_.columns = columns_->as<int32_t>();
-        list_kernel<<<grid, list_threads, 0, ctx.stream>>>(from, lists, lists_);
-        check(cudaGetLastError(), "list_kernel");
+        run_list_kernel();
     }
     synchronize(ctx);  // the arrays on the host end here
 }
@@ -407,8 +411,9 @@ void pattern_packer::measure(const context& ctx) {
     const int64_t count = groups * static_cast<int64_t>(candidates.size());
     const cuda::scratch sizes(ctx, count * static_cast<int64_t>(sizeof(group_size)));
     const dim3 grid(static_cast<unsigned>(groups), static_cast<unsigned>(candidates.size()));
-    measure_kernel<<<grid, 32, 0, ctx.stream>>>(lists_, shape_, list, sizes.as<group_size>());
-    check(cudaGetLastError(), "measure_kernel");
+    check(launch_kernel(measure_kernel, {grid, 32, 0, ctx.stream}, lists_, shape_, list,
+                        sizes.as<group_size>()),
+          "measure_kernel");
     choose_geometry(outline_, candidates, download(ctx, sizes.as<group_size>(), count));
 }
 
@@ -426,11 +431,13 @@ void pattern_packer::write(const context& ctx, const pack_target& target) const 
     upload(ctx, begins.as<int64_t>(), outline_.record_begins);
     upload(ctx, target.bundle_rows, outline_.bundle_rows);
     set_memory(ctx, target.parts + outline_.parts(), 0, parts_read_ahead * sizeof(slab_part));
-    write_kernel<<<static_cast<unsigned>(target.groups), 32, 0, ctx.stream>>>(target, lists_,
-                                                                              begins.as<int64_t>());
-    check(cudaGetLastError(), "write_kernel");
-    find_kernel<<<part_grid(target), consumer_warps * 32, 0, ctx.stream>>>(target);
-    check(cudaGetLastError(), "find_kernel");
+    const auto groups = static_cast<unsigned>(target.groups);
+    check(launch_kernel(write_kernel, {groups, 32, 0, ctx.stream}, target, lists_,
+                        begins.as<int64_t>()),
+          "write_kernel");
+    constexpr int threads = consumer_warps * 32;
+    check(launch_kernel(find_kernel, {part_grid(target), threads, 0, ctx.stream}, target),
+          "find_kernel");
     // Loads the kernel: the first values may come with a call that is being captured.
     cudaFuncAttributes attributes;
     check(cudaFuncGetAttributes(&attributes, fill_kernel), "fill_kernel");
@@ -442,8 +449,8 @@ cudaError_t fill_values(const pack_target& target, const void* values, uint8_t* 
     if (target.groups == 0) return cudaSuccess;
     pack_target source = target;
     source.a.values = const_cast<void*>(values);  // not written
-    fill_kernel<<<part_grid(target), consumer_warps * 32, 0, stream>>>(source, records);
-    return cudaGetLastError();
+    return launch_kernel(fill_kernel, {part_grid(target), consumer_warps * 32, 0, stream}, source,
+                         records);
 }
 
 }  // namespace magicube::spmm::sm90

@@ -18,6 +18,7 @@
 //           from L2, of A for each panel and of a panel of B for each of its CTAs.
 #pragma once
 
+#include "core/device/cuda/launch.cuh"
 #include "core/ops/spmm/cuda/store.cuh"
 #include "core/ops/spmm/cuda/stream/stream_operands.cuh"
 
@@ -95,7 +96,7 @@ struct record_ring {
                                         ? values + unit * unit_bytes
                                         : indices + (unit - value_units) * unit_bytes;
             if (record < run.end && unit < units)
-                copy_async<unit_bytes>(slot + unit * unit_bytes, source);
+                ptx::copy_async<unit_bytes>(slot + unit * unit_bytes, source);
         }
         ptx::commit_copies();
     }
@@ -236,8 +237,7 @@ __device__ __forceinline__ void store_totals(const cuda::store_arguments& s, int
 __device__ __forceinline__ void prefetch_scales(const cuda::store_arguments& s, int64_t batch,
                                                 int64_t row) {
     for (const scale_reader scales : {s.a_scale.at(batch), s.bias.at(batch)})
-        if (scales.data && scales.step == 1)
-            asm volatile("prefetch.global.L2 [%0];" ::"l"(scales.data + row));
+        if (scales.data && scales.step == 1) ptx::prefetch(scales.data + row);
 }
 
 // The bundles of the tile under way that a warp finishes: their numbers, and their sums over the
@@ -292,7 +292,7 @@ __global__ void __launch_bounds__(cta_threads, 1)
     stream_kernel(const __grid_constant__ stream_arguments args) {
     constexpr int units = units_of(Kind, Chunks);
     using copy_of_rows = row_copy<typename operands_of<Kind>::element, units>;
-    extern __shared__ __align__(128) uint8_t shared[];
+    MAGICUBE_DYNAMIC_SHARED(uint8_t, shared, 128);
     const uint32_t rows = ptx::shared_address(shared);
     const int row_area = (zero_rows + args.segment_rows) * units * unit_bytes;
     uint8_t* partials = shared + row_area + ring_bytes(Kind);
@@ -363,17 +363,9 @@ stream_kernel_info load(int shared_bytes) {
 
 template <operand_kind Kind, int Chunks>
 cudaError_t launch(const stream_arguments& args, dim3 grid, cudaStream_t stream) {
-    cudaLaunchAttribute overlap{};
-    overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    overlap.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config{};
-    config.gridDim = grid;
-    config.blockDim = dim3(cta_threads);
-    config.dynamicSmemBytes = static_cast<size_t>(shared_bytes(Kind, Chunks, args.segment_rows));
-    config.stream = stream;
-    config.attrs = &overlap;
-    config.numAttrs = args.overlaps ? 1 : 0;
-    return cudaLaunchKernelEx(&config, stream_kernel<Kind, Chunks>, args);
+    const auto bytes = static_cast<size_t>(shared_bytes(Kind, Chunks, args.segment_rows));
+    return magicube::cuda::launch_kernel(stream_kernel<Kind, Chunks>,
+                                         {grid, cta_threads, bytes, stream, args.overlaps}, args);
 }
 
 #define MAGICUBE_DEFINE_STREAM(KIND, CHUNKS)                                            \

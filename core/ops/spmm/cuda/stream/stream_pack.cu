@@ -13,6 +13,7 @@
 // Bound     the latency of scattered reads.
 #include <algorithm>
 
+#include "core/device/cuda/launch.cuh"
 #include "core/ops/spmm/cuda/pack_reads.cuh"
 #include "core/ops/spmm/cuda/stream/stream_pack.hpp"
 
@@ -64,7 +65,7 @@ __device__ void mark_columns(const pack_source& s, int64_t bundle, int64_t segme
 
 __global__ void __launch_bounds__(pack_threads)
     count_kernel(const __grid_constant__ pack_source s, int64_t bundles, uint32_t* records) {
-    extern __shared__ uint32_t bits[];
+    MAGICUBE_DYNAMIC_SHARED(uint32_t, bits, 16);
     __shared__ slot_range ranges[most_parts];
     __shared__ int count;
     const int words = s.segment_rows / 32;
@@ -132,7 +133,7 @@ __device__ void count_before(const uint32_t* bits, int words, uint16_t* before, 
 __global__ void __launch_bounds__(pack_threads)
     place_kernel(const __grid_constant__ pack_source s, bool half, const entry* entries,
                  int64_t entry_count, uint16_t* indices, int32_t* slots) {
-    extern __shared__ uint32_t bits[];
+    MAGICUBE_DYNAMIC_SHARED(uint32_t, bits, 16);
     __shared__ slot_range ranges[most_parts];
     __shared__ int totals[residues];
     const int words = s.segment_rows / 32;
@@ -248,7 +249,8 @@ cudaError_t count_records(const pack_source& source, int64_t matrices, uint32_t*
                           cudaStream_t stream) {
     const int64_t bundles = source.bundles * matrices;
     const size_t bytes = static_cast<size_t>(source.segment_rows) / 8;
-    count_kernel<<<blocks_for(bundles), pack_threads, bytes, stream>>>(source, bundles, records);
+    magicube::cuda::launch_kernel(count_kernel, {blocks_for(bundles), pack_threads, bytes, stream},
+                                  source, bundles, records);
     return cudaGetLastError();
 }
 
@@ -256,9 +258,11 @@ cudaError_t place_slots(const pack_source& source, operand_kind kind, const entr
                         int64_t entry_count, uint16_t* indices, int32_t* slots,
                         cudaStream_t stream) {
     const size_t bytes = static_cast<size_t>(source.segment_rows) / 32 * (4 + residues * 2);
-    place_kernel<<<blocks_for(entry_count), pack_threads, bytes, stream>>>(
-        source, is_half(kind), entries, entry_count, indices, slots);
-    if (const cudaError_t failed = cudaGetLastError(); failed != cudaSuccess) return failed;
+    if (const cudaError_t failed = magicube::cuda::launch_kernel(
+            place_kernel, {blocks_for(entry_count), pack_threads, bytes, stream}, source,
+            is_half(kind), entries, entry_count, indices, slots);
+        failed != cudaSuccess)
+        return failed;
     // Loads the kernel: the first values may come with a call that is being captured.
     cudaFuncAttributes attributes;
     return cudaFuncGetAttributes(&attributes, fill_kernel);
@@ -267,8 +271,8 @@ cudaError_t place_slots(const pack_source& source, operand_kind kind, const entr
 cudaError_t fill_values(const pack_source& source, operand_kind kind, const entry* entries,
                         int64_t entry_count, const int32_t* slots, uint8_t* values,
                         cudaStream_t stream) {
-    fill_kernel<<<blocks_for(entry_count), pack_threads, 0, stream>>>(source, kind, entries,
-                                                                      entry_count, slots, values);
+    magicube::cuda::launch_kernel(fill_kernel, {blocks_for(entry_count), pack_threads, 0, stream},
+                                  source, kind, entries, entry_count, slots, values);
     return cudaGetLastError();
 }
 

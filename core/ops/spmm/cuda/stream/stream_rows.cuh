@@ -49,19 +49,6 @@ __device__ __forceinline__ void each_item(int64_t count, Load&& load, Store&& st
     }
 }
 
-// Copies 4, 8 or 16 bytes as a part of the thread's next group; 16 go past L1.
-template <int Bytes>
-__device__ __forceinline__ void copy_async(uint32_t target, const void* source) {
-    if constexpr (Bytes == 16) {
-        asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(target), "l"(source)
-                     : "memory");
-    } else {
-        asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], %2;" ::"r"(target),
-                     "l"(source), "n"(Bytes)
-                     : "memory");
-    }
-}
-
 // A row is a whole number of vectors, all aligned to their size.
 template <int VectorBytes, class Element, int Units>
 __device__ __forceinline__ void start_by_rows(const b_source& b, const uint8_t* source, int count,
@@ -71,9 +58,9 @@ __device__ __forceinline__ void start_by_rows(const b_source& b, const uint8_t* 
     const int64_t pitch = b.row_stride * static_cast<int64_t>(sizeof(Element));
     for (int item = threadIdx.x; item < count * a_row; item += cta_threads) {
         const int row = item / a_row, part = item - row * a_row;
-        copy_async<VectorBytes>(ptx::shared_address(element_of<Element, Units>(
-                                    rows, row + zero_rows, part * vector_columns)),
-                                source + row * pitch + part * VectorBytes);
+        ptx::copy_async<VectorBytes>(ptx::shared_address(element_of<Element, Units>(
+                                         rows, row + zero_rows, part * vector_columns)),
+                                     source + row * pitch + part * VectorBytes);
     }
 }
 

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device memory: allocations of the host with guards, known by address.
+#pragma once
+
+#include <string>
+
+namespace emulated {
+
+// False, and says so, where something was written behind an allocation; `kernel` ran last.
+bool check_guards(const std::string& kernel);
+
+// Of a function, as far as its module tells.
+std::string name_of(const void* function);
+
+}  // namespace emulated
