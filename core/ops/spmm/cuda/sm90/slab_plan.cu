@@ -13,6 +13,7 @@
 #include "core/ops/spmm/cuda/prepare_b.hpp"
 #include "core/ops/spmm/cuda/sm90/slab_launch.hpp"
 #include "core/ops/spmm/cuda/sm90/slab_pack.hpp"
+#include "core/ops/spmm/spmm.hpp"
 
 namespace magicube::spmm {
 namespace sm90 {

@@ -14,6 +14,7 @@
 #include "core/ops/spmm/cuda/stream/stream_launch.hpp"
 #include "core/ops/spmm/cuda/stream/stream_pack.hpp"
 #include "core/ops/spmm/cuda/stream/stream_schedule.hpp"
+#include "core/ops/spmm/spmm.hpp"
 
 namespace magicube::spmm {
 namespace stream {
