@@ -17,7 +17,9 @@ constexpr size_t stack_bytes = 256 << 10;
 constexpr size_t stack_bytes = 64 << 10;
 #endif
 
-std::string place(site at) { return std::string(at.file) + ":" + std::to_string(at.line); }
+std::string place(site at) {
+    return std::string(at.file) + ":" + std::to_string(at.line);
+}
 
 std::string text(uint3 i) {
     return "(" + std::to_string(i.x) + ", " + std::to_string(i.y) + ", " + std::to_string(i.z) +
@@ -165,8 +167,7 @@ void block::wait(const char* what, site at) {
             resume(next_ready());
             break;
         }
-        if (engine_.empty())
-            fail("all threads wait:\n" + describe_waiting(), {"the block", 0});
+        if (engine_.empty()) fail("all threads wait:\n" + describe_waiting(), {"the block", 0});
         copy_next();
     }
     mine.waits = nullptr;
@@ -201,7 +202,9 @@ int block::next_ready() {
     return number;
 }
 
-void block::wake(int number) { ready_.push_back(number); }
+void block::wake(int number) {
+    ready_.push_back(number);
+}
 
 // ---- failures -----------------------------------------------------------------------------------
 
@@ -296,9 +299,13 @@ void block::release(named_barrier& b) {
 
 // ---- what the device's headers call -------------------------------------------------------------
 
-void fail(const std::string& what, site at) { running_block().fail(what, at); }
+void fail(const std::string& what, site at) {
+    running_block().fail(what, at);
+}
 
-int lane_id() { return running_block().lane(); }
+int lane_id() {
+    return running_block().lane();
+}
 
 void collective(uint32_t mask, const char* name, void* mine, warp_operation perform, site at) {
     running_block().collective(mask, name, mine, perform, at);
@@ -312,6 +319,8 @@ void block_barrier_arrive(int id, int threads, site at) {
     running_block().barrier(id, threads, false, false, at);
 }
 
-void yield(site at) { running_block().yield(at); }
+void yield(site at) {
+    running_block().yield(at);
+}
 
 }  // namespace emulated

@@ -25,10 +25,10 @@ struct pending_copy {
 struct thread {
     uint3 index{};
     bool alive = true;
-    fiber* own = nullptr;          // while it waits
-    const char* waits = nullptr;   // for what, or null
+    fiber* own = nullptr;         // while it waits
+    const char* waits = nullptr;  // for what, or null
     site at{};
-    int result = 0;                // of the barrier it waited for
+    int result = 0;  // of the barrier it waited for
     // cp.async: copies since the last commit, and committed groups, the oldest first.
     std::vector<pending_copy> open;
     std::vector<std::vector<pending_copy>> groups;

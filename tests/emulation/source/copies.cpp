@@ -79,7 +79,9 @@ void require_bulk(const void* source, uint32_t bytes, site at) {
 
 }  // namespace
 
-void prepare_barriers() { barriers.clear(); }
+void prepare_barriers() {
+    barriers.clear();
+}
 
 // ---- mbarrier -----------------------------------------------------------------------------------
 
@@ -181,8 +183,12 @@ void copy_bulk_to_global(void* target, uint32_t source, uint32_t bytes, site at)
         {target, shared_pointer(source, bytes, 16, at), bytes, bytes});
 }
 
-void commit_bulk() { commit_copies(); }
-void wait_bulk(int pending) { wait_copies(pending); }
+void commit_bulk() {
+    commit_copies();
+}
+void wait_bulk(int pending) {
+    wait_copies(pending);
+}
 
 void copy_tile(uint32_t target, const void* map, const int* coordinates, int dimensions,
                uint32_t address, site at) {

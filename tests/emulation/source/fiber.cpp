@@ -79,7 +79,7 @@ void fiber::reset(entry start) {
     fake_stack_ = nullptr;
 #endif
     // The stack pointer is 8 beyond a multiple of 16 at a function's first instruction.
-    auto** top = reinterpret_cast<void**>(stack_ + stack_bytes_) - 2;
+    auto** top = reinterpret_cast<void**>(stack_ + stack_bytes_) - 1;
     *top = nullptr;
     *--top = reinterpret_cast<void*>(start);
     for (int i = 0; i < 6; ++i) *--top = nullptr;
@@ -96,7 +96,9 @@ void fiber::switch_to(fiber& next) {
     finish_switch(fake_stack_);
 }
 
-void fiber::arrived() { finish_switch(nullptr); }
+void fiber::arrived() {
+    finish_switch(nullptr);
+}
 
 // On the stack that was switched to.
 void fiber::finish_switch([[maybe_unused]] void* fake_stack) {

@@ -81,7 +81,8 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const void* kernel,
     std::lock_guard<std::recursive_mutex> locked(lock());
     if (!within_limits(config)) return report(cudaErrorInvalidConfiguration);
     const auto found = allowed_shared().find(kernel);
-    if (config.dynamicSmemBytes > (found == allowed_shared().end() ? default_shared : found->second))
+    if (config.dynamicSmemBytes >
+        (found == allowed_shared().end() ? default_shared : found->second))
         return report(cudaErrorInvalidValue);
     for (unsigned i = 0; i < config.numAttrs; ++i)
         if (config.attrs[i].id != cudaLaunchAttributeProgrammaticStreamSerialization)
@@ -105,8 +106,7 @@ cudaError_t function_attributes(cudaFuncAttributes* attributes, const void*) {
 cudaError_t set_function_attribute(const void* kernel, cudaFuncAttribute which, int value) {
     std::lock_guard<std::recursive_mutex> locked(lock());
     if (which != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
-    if (value < 0 || static_cast<size_t>(value) > most_shared)
-        return report(cudaErrorInvalidValue);
+    if (value < 0 || static_cast<size_t>(value) > most_shared) return report(cudaErrorInvalidValue);
     allowed_shared()[kernel] = static_cast<size_t>(value);
     return cudaSuccess;
 }

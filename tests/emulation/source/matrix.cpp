@@ -6,6 +6,7 @@
 #include "emulation/matrix.hpp"
 
 #include <cstring>
+#include <type_traits>
 
 #include "source/numbers.hpp"
 
@@ -25,36 +26,78 @@ struct multiply_argument {
     int selector;
 };
 
-int32_t element(number type, uint32_t word, int i, int32_t) { return integer_of(type, word, i); }
-float element(number type, uint32_t word, int i, float) { return float_of(type, word, i); }
-
 template <class T>
 struct operands {
     alignas(64) T a[rows][max_depth];
     alignas(64) T b[cols][max_depth];
 };
 
-template <class T>
-void read_a(void* const* lanes, T (&a)[rows][max_depth]) {
-    for (int lane = 0; lane < 32; ++lane) {
-        const auto& of = *static_cast<const multiply_argument<T>*>(lanes[lane]);
-        const int e = 32 / bits_of(of.a_type);
-        for (int r = 0; r < of.a_registers; ++r)
-            for (int i = 0; i < e; ++i)
-                a[lane / 4 + 8 * (r % 2)][r / 2 * 4 * e + lane % 4 * e + i] =
-                    element(of.a_type, of.a[r], i, T{});
+// Calls f(std::integral_constant<number, type>) for a type that T holds.
+template <class T, class F>
+void with_type(number type, F&& f) {
+#define EMULATED_TYPE(NAME) \
+    case number::NAME:      \
+        return f(std::integral_constant<number, number::NAME>())
+    if constexpr (std::is_same_v<T, int32_t>) {
+        switch (type) {
+            EMULATED_TYPE(s4);
+            EMULATED_TYPE(u4);
+            EMULATED_TYPE(s8);
+            EMULATED_TYPE(u8);
+            default:
+                fail("integers are to be added to floats", {"mma", 0});
+        }
+    } else {
+        switch (type) {
+            EMULATED_TYPE(e4m3);
+            EMULATED_TYPE(e5m2);
+            EMULATED_TYPE(f16);
+            EMULATED_TYPE(bf16);
+            EMULATED_TYPE(tf32);
+            default:
+                fail("floats are to be added to integers", {"mma", 0});
+        }
+    }
+#undef EMULATED_TYPE
+}
+
+// The elements of a register.
+template <number Type, class T>
+void unpack(uint32_t word, T* elements) {
+    for (int i = 0; i < 32 / bits_of(Type); ++i) {
+        if constexpr (is_integer(Type)) {
+            elements[i] = integer_of(Type, word, i);
+        } else {
+            elements[i] = float_of<Type>(word, i);
+        }
     }
 }
 
 template <class T>
+void read_a(void* const* lanes, T (&a)[rows][max_depth]) {
+    const auto& first = *static_cast<const multiply_argument<T>*>(lanes[0]);
+    with_type<T>(first.a_type, [&](auto type) {
+        constexpr int e = 32 / bits_of(decltype(type)::value);
+        for (int lane = 0; lane < 32; ++lane) {
+            const auto& of = *static_cast<const multiply_argument<T>*>(lanes[lane]);
+            for (int r = 0; r < first.a_registers; ++r)
+                unpack<decltype(type)::value>(
+                    of.a[r], a[lane / 4 + 8 * (r % 2)] + r / 2 * 4 * e + lane % 4 * e);
+        }
+    });
+}
+
+template <class T>
 void read_b(void* const* lanes, T (&b)[cols][max_depth]) {
-    for (int lane = 0; lane < 32; ++lane) {
-        const auto& of = *static_cast<const multiply_argument<T>*>(lanes[lane]);
-        const int e = 32 / bits_of(of.b_type);
-        for (int r = 0; r < of.b_registers; ++r)
-            for (int i = 0; i < e; ++i)
-                b[lane / 4][r * 4 * e + lane % 4 * e + i] = element(of.b_type, of.b[r], i, T{});
-    }
+    const auto& first = *static_cast<const multiply_argument<T>*>(lanes[0]);
+    with_type<T>(first.b_type, [&](auto type) {
+        constexpr int e = 32 / bits_of(decltype(type)::value);
+        for (int lane = 0; lane < 32; ++lane) {
+            const auto& of = *static_cast<const multiply_argument<T>*>(lanes[lane]);
+            for (int r = 0; r < first.b_registers; ++r)
+                unpack<decltype(type)::value>(of.b[r], b[lane / 4] + r * 4 * e + lane % 4 * e);
+        }
+    });
 }
 
 // Sums of integers wrap around as on the device; sums of floats are rounded once.
@@ -74,8 +117,8 @@ void add_product(void* const* lanes, const operands<T>& of, int depth) {
     for (int lane = 0; lane < 32; ++lane) {
         T* d = static_cast<const multiply_argument<T>*>(lanes[lane])->d;
         for (int i = 0; i < 4; ++i)
-            d[i] = add_products(d[i], of.a[lane / 4 + 8 * (i / 2)], of.b[lane % 4 * 2 + i % 2],
-                                depth);
+            d[i] =
+                add_products(d[i], of.a[lane / 4 + 8 * (i / 2)], of.b[lane % 4 * 2 + i % 2], depth);
     }
 }
 
@@ -98,7 +141,7 @@ void multiply_any(const char* name, multiply_argument<T> mine, warp_operation pe
 // The position (0..3) among four columns of stored element `which` (0 or 1) of group `group` of a
 // row. Sixteen-bit elements: the pair of lanes 2 * selector, + 1 of each four holds 16 bits for
 // each of rows g and g + 8, the first lane for the first 4 groups. Bytes: all lanes hold 32 bits,
-// the even ones for row g, the odd ones for row g + 8, the first two for groups 0..7.
+// those of groups 0..7 of row g, of row g + 8, then of groups 8..15.
 template <class T>
 int position(void* const* lanes, int row, int group, int which) {
     const auto& first = *static_cast<const multiply_argument<T>*>(lanes[0]);
@@ -210,8 +253,8 @@ void multiply(number a_type, number b_type, int halves, float* d, const uint32_t
     multiply_any<float>("mma", {a_type, b_type, 2 * halves, halves, a, b, d, 0, 0},
                         multiply_lanes<float>, at);
 }
-void multiply_sparse(number a_type, number b_type, int32_t* d, const uint32_t* a,
-                     const uint32_t* b, uint32_t metadata, int selector, site at) {
+void multiply_sparse(number a_type, number b_type, int32_t* d, const uint32_t* a, const uint32_t* b,
+                     uint32_t metadata, int selector, site at) {
     multiply_any<int32_t>("mma.sp", {a_type, b_type, 4, 4, a, b, d, metadata, selector},
                           multiply_sparse_lanes<int32_t>, at);
 }

@@ -73,8 +73,7 @@ cudaError_t copy(void* target, const void* source, size_t bytes, cudaStream_t st
 bool check_guards(const std::string& kernel) {
     for (const auto& [address, of] : allocations()) {
         if (intact(address, of)) continue;
-        std::fprintf(stderr,
-                     "emulated device: kernel %s wrote behind an allocation of %zu bytes\n",
+        std::fprintf(stderr, "emulated device: kernel %s wrote behind an allocation of %zu bytes\n",
                      kernel.c_str(), of.bytes);
         std::memset(reinterpret_cast<unsigned char*>(address) + of.bytes, guard, guard_bytes);
         return false;
@@ -130,8 +129,8 @@ cudaError_t cudaMemcpyAsync(void* target, const void* source, size_t bytes, cuda
     return copy(target, source, bytes, stream);
 }
 
-cudaError_t cudaMemcpy2D(void* target, size_t target_pitch, const void* source,
-                         size_t source_pitch, size_t width, size_t height, cudaMemcpyKind) {
+cudaError_t cudaMemcpy2D(void* target, size_t target_pitch, const void* source, size_t source_pitch,
+                         size_t width, size_t height, cudaMemcpyKind) {
     if (width > target_pitch || width > source_pitch) return report(cudaErrorInvalidValue);
     for (size_t row = 0; row < height; ++row) {
         const cudaError_t code =

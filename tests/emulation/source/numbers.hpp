@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 #include "emulation/matrix.hpp"
 
@@ -47,8 +48,8 @@ inline float small_float(uint32_t bits, int exponent, int mantissa, bool infinit
         return float_of_bits(sign << 31 | (fraction ? 0x7fc00000u : 0x7f800000u));
     if (!infinities && field == highest && fraction == (1u << mantissa) - 1)
         return float_of_bits(0x7fc00000u);
-    const uint32_t power = static_cast<uint32_t>(
-        (field == 0 ? 1 : static_cast<int>(field)) - bias - mantissa + 127);
+    const uint32_t power =
+        static_cast<uint32_t>((field == 0 ? 1 : static_cast<int>(field)) - bias - mantissa + 127);
     const auto whole = static_cast<float>(fraction | (field == 0 ? 0 : 1u << mantissa));
     return (sign ? -whole : whole) * float_of_bits(power << 23);
 }
@@ -67,18 +68,31 @@ inline int32_t integer_of(number type, uint32_t word, int i) {
     }
 }
 
-inline float float_of(number type, uint32_t word, int i) {
-    switch (type) {
-        case number::e4m3:
-            return small_float(word >> (8 * i) & 0xff, 4, 3, false);
-        case number::e5m2:
-            return small_float(word >> (8 * i) & 0xff, 5, 2, true);
-        case number::f16:
-            return small_float(word >> (16 * i) & 0xffff, 5, 10, true);
-        case number::bf16:
-            return float_of_bits(word >> (16 * i) << 16);
-        default:
-            return float_of_bits(word & 0xffffe000u);  // 10 bits of mantissa
+// All numbers of a type of at most 16 bits.
+template <number Type>
+const float* table_of() {
+    static const auto& table = *new std::vector<float>([] {
+        std::vector<float> all(size_t{1} << bits_of(Type));
+        for (size_t i = 0; i < all.size(); ++i) {
+            const auto bits = static_cast<uint32_t>(i);
+            all[i] = Type == number::e4m3   ? small_float(bits, 4, 3, false)
+                     : Type == number::e5m2 ? small_float(bits, 5, 2, true)
+                                            : small_float(bits, 5, 10, true);
+        }
+        return all;
+    }());
+    return table.data();
+}
+
+template <number Type>
+float float_of(uint32_t word, int i) {
+    if constexpr (Type == number::tf32) {
+        return float_of_bits(word & 0xffffe000u);  // 10 bits of mantissa
+    } else if constexpr (Type == number::bf16) {
+        return float_of_bits(word >> (16 * i) << 16);
+    } else {
+        constexpr int bits = bits_of(Type);
+        return table_of<Type>()[word >> (bits * i) & ((1u << bits) - 1)];
     }
 }
 

@@ -25,19 +25,21 @@ settings read_settings() {
     set.multiprocessors = static_cast<int>(number_from("MAGICUBE_EMULATED_SMS", 3));
     set.devices = static_cast<int>(number_from("MAGICUBE_EMULATED_DEVICES", 1));
     set.seed = number_from("MAGICUBE_EMULATED_SEED", 0);
-    set.memory_bytes = number_from("MAGICUBE_EMULATED_MEMORY_MIB", 2048) << 20;
+    set.memory_bytes = number_from("MAGICUBE_EMULATED_MEMORY_MIB", 512) << 20;
     const char* copies = std::getenv("MAGICUBE_EMULATED_COPIES");
     if (copies && std::strcmp(copies, "early") == 0) set.copies = copy_time::early;
     if (copies && std::strcmp(copies, "late") == 0) set.copies = copy_time::late;
     return set;
 }
 
-bool is_device(int ordinal) { return ordinal >= 0 && ordinal < current_settings().devices; }
+bool is_device(int ordinal) {
+    return ordinal >= 0 && ordinal < current_settings().devices;
+}
 
 }  // namespace
 
-const settings& current_settings() {
-    static const settings set = read_settings();
+settings& current_settings() {
+    static settings set = read_settings();
     return set;
 }
 
@@ -51,7 +53,9 @@ std::recursive_mutex& lock() {
     return mutex;
 }
 
-int current_device() { return device; }
+int current_device() {
+    return device;
+}
 
 cudaError_t submit(cudaStream_t stream, cudaGraphNodeType type, std::function<cudaError_t()> run) {
     if (stream && stream->recording) {
@@ -89,9 +93,15 @@ const char* cudaGetErrorName(cudaError_t code) {
             return "another cudaError";
     }
 }
-const char* cudaGetErrorString(cudaError_t code) { return cudaGetErrorName(code); }
-cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
-cudaError_t cudaPeekAtLastError() { return last_error; }
+const char* cudaGetErrorString(cudaError_t code) {
+    return cudaGetErrorName(code);
+}
+cudaError_t cudaGetLastError() {
+    return std::exchange(last_error, cudaSuccess);
+}
+cudaError_t cudaPeekAtLastError() {
+    return last_error;
+}
 
 // ---- devices ------------------------------------------------------------------------------------
 
@@ -171,7 +181,9 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int ordinal
     }
     return cudaSuccess;
 }
-cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+cudaError_t cudaDeviceSynchronize() {
+    return cudaSuccess;
+}
 cudaError_t cudaDriverGetVersion(int* version) {
     *version = CUDA_VERSION;
     return cudaSuccess;
@@ -181,8 +193,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function
                                              cudaDriverEntryPointQueryResult* result) {
     const bool known = std::strcmp(symbol, "cuTensorMapEncodeTiled") == 0;
     *function = known ? reinterpret_cast<void*>(&cuTensorMapEncodeTiled) : nullptr;
-    if (result)
-        *result = known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+    if (result) *result = known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
     return cudaSuccess;
 }
 

@@ -31,11 +31,11 @@ char* arena() {
     static char* memory = [] {
         // The lower bits of a pointer and of its shared address are the same.
         constexpr size_t whole = size_t{2} << window_bits;
-        void* reserved = mmap(nullptr, whole, PROT_NONE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void* reserved =
+            mmap(nullptr, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (reserved == MAP_FAILED) std::abort();
-        const uintptr_t start = (reinterpret_cast<uintptr_t>(reserved) + window_mask) &
-                                ~window_mask;
+        const uintptr_t start =
+            (reinterpret_cast<uintptr_t>(reserved) + window_mask) & ~window_mask;
         windows[0] = start;
         void* used = reinterpret_cast<void*>(start);
         if (mprotect(used, arena_bytes, PROT_READ | PROT_WRITE) != 0) std::abort();
@@ -82,9 +82,9 @@ void* shared_pointer(uint32_t address, size_t bytes, size_t alignment, site at) 
              at);
     const uint32_t window = address >> window_bits;
     const uintptr_t offset = address & window_mask;
-    const bool inside = window == 0 ? offset >= arena_offset &&
-                                          offset + bytes <= arena_offset + bytes_in_use
-                                    : window < 8 && windows[window] != 0;
+    const bool inside =
+        window == 0 ? offset >= arena_offset && offset + bytes <= arena_offset + bytes_in_use
+                    : window < 8 && windows[window] != 0;
     if (!inside)
         fail(std::to_string(bytes) + " bytes at shared address " + std::to_string(address) +
                  " are outside the block's memory, " + std::to_string(arena_offset) + " to " +

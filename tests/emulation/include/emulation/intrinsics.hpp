@@ -13,7 +13,9 @@
 
 // ---- blocks -------------------------------------------------------------------------------------
 
-inline void __syncthreads(EMULATED_SITE) { emulated::block_barrier(0, 0, false, at); }
+inline void __syncthreads(EMULATED_SITE) {
+    emulated::block_barrier(0, 0, false, at);
+}
 inline int __syncthreads_count(int predicate, EMULATED_SITE) {
     return emulated::block_barrier(0, 0, predicate != 0, at);
 }
@@ -26,11 +28,15 @@ inline int __syncthreads_and(int predicate, EMULATED_SITE) {
 inline void __threadfence() {}
 inline void __threadfence_block() {}
 inline void __threadfence_system() {}
-inline void __nanosleep(unsigned, EMULATED_SITE) { emulated::yield(at); }
+inline void __nanosleep(unsigned, EMULATED_SITE) {
+    emulated::yield(at);
+}
 inline size_t __cvta_generic_to_shared(const void* pointer) {
     return emulated::shared_address(pointer);
 }
-[[noreturn]] inline void __trap(EMULATED_SITE) { emulated::fail("__trap", at); }
+[[noreturn]] inline void __trap(EMULATED_SITE) {
+    emulated::fail("__trap", at);
+}
 
 // ---- warps --------------------------------------------------------------------------------------
 
@@ -112,17 +118,17 @@ T reduce(uint32_t mask, T value, const char* name, site at) {
     return mine.result;
 }
 
-#define EMULATED_REDUCTION(NAME, FIRST, NEXT)                             \
-    struct NAME {                                                         \
-        template <class T>                                                \
+#define EMULATED_REDUCTION(NAME, FIRST, NEXT)                               \
+    struct NAME {                                                           \
+        template <class T>                                                  \
         static T combine(T a, T b, [[maybe_unused]] int lane, bool first) { \
-            return first ? static_cast<T>(FIRST) : static_cast<T>(NEXT);  \
-        }                                                                 \
+            return first ? static_cast<T>(FIRST) : static_cast<T>(NEXT);    \
+        }                                                                   \
     };
 EMULATED_REDUCTION(add_of, b, a + b)
 EMULATED_REDUCTION(min_of, b, b < a ? b : a)
 EMULATED_REDUCTION(max_of, b, a < b ? b : a)
-EMULATED_REDUCTION(and_of, b, a & b)
+EMULATED_REDUCTION(and_of, b, a& b)
 EMULATED_REDUCTION(or_of, b, a | b)
 EMULATED_REDUCTION(xor_of, b, a ^ b)
 EMULATED_REDUCTION(ballot_of, (b != 0) << lane, a | uint32_t{b != 0} << lane)
@@ -132,8 +138,8 @@ EMULATED_REDUCTION(ballot_of, (b != 0) << lane, a | uint32_t{b != 0} << lane)
 
 template <class T>
 T __shfl_sync(uint32_t mask, T value, int lane, int width = 32, EMULATED_SITE) {
-    return emulated::shuffle(mask, value, lane, width, emulated::shuffle_kind::index,
-                             "__shfl_sync", at);
+    return emulated::shuffle(mask, value, lane, width, emulated::shuffle_kind::index, "__shfl_sync",
+                             at);
 }
 template <class T>
 T __shfl_up_sync(uint32_t mask, T value, unsigned delta, int width = 32, EMULATED_SITE) {
@@ -160,14 +166,14 @@ inline int __any_sync(uint32_t mask, int predicate, EMULATED_SITE) {
 inline int __all_sync(uint32_t mask, int predicate, EMULATED_SITE) {
     return emulated::reduce<int, emulated::and_of>(mask, predicate != 0, "__all_sync", at);
 }
-#define EMULATED_REDUCE(NAME, T)                                                       \
-    inline T __reduce_##NAME##_sync(uint32_t mask, T value, EMULATED_SITE) {           \
-        return static_cast<T>(                                                         \
-            emulated::reduce<std::conditional_t<std::is_same_v<T, int> &&              \
-                                                    std::is_same_v<emulated::NAME##_of, \
-                                                                   emulated::add_of>,  \
-                                                uint32_t, T>,                          \
-                             emulated::NAME##_of>(mask, value, "__reduce_" #NAME "_sync", at)); \
+#define EMULATED_REDUCE(NAME, T)                                                              \
+    inline T __reduce_##NAME##_sync(uint32_t mask, T value, EMULATED_SITE) {                  \
+        return static_cast<T>(                                                                \
+            emulated::reduce<                                                                 \
+                std::conditional_t<std::is_same_v<T, int> &&                                  \
+                                       std::is_same_v<emulated::NAME##_of, emulated::add_of>, \
+                                   uint32_t, T>,                                              \
+                emulated::NAME##_of>(mask, value, "__reduce_" #NAME "_sync", at));            \
     }
 EMULATED_REDUCE(add, int)
 EMULATED_REDUCE(add, unsigned)
@@ -179,7 +185,9 @@ EMULATED_REDUCE(and, unsigned)
 EMULATED_REDUCE(or, unsigned)
 EMULATED_REDUCE(xor, unsigned)
 #undef EMULATED_REDUCE
-inline uint32_t __activemask() { return 1u << emulated::lane_id(); }
+inline uint32_t __activemask() {
+    return 1u << emulated::lane_id();
+}
 
 // ---- memory -------------------------------------------------------------------------------------
 
@@ -205,12 +213,12 @@ void __stcg(T* pointer, T value) {
 }
 
 // One thread runs at a time.
-#define EMULATED_ATOMIC(NAME, NEW)                                   \
-    template <class T>                                               \
-    T atomic##NAME(T* pointer, std::common_type_t<T> value) {        \
-        const T old = *pointer;                                      \
-        *pointer = static_cast<T>(NEW);                              \
-        return old;                                                  \
+#define EMULATED_ATOMIC(NAME, NEW)                            \
+    template <class T>                                        \
+    T atomic##NAME(T* pointer, std::common_type_t<T> value) { \
+        const T old = *pointer;                               \
+        *pointer = static_cast<T>(NEW);                       \
+        return old;                                           \
     }
 EMULATED_ATOMIC(Add, old + value)
 EMULATED_ATOMIC(Sub, old - value)
@@ -246,11 +254,21 @@ constexpr std::common_type_t<A, B> max(A a, B b) {
     return x > y || y != y ? x : y;
 }
 
-inline int __popc(uint32_t x) { return __builtin_popcount(x); }
-inline int __popcll(uint64_t x) { return __builtin_popcountll(x); }
-inline int __ffs(int x) { return __builtin_ffs(x); }
-inline int __ffsll(long long x) { return __builtin_ffsll(x); }
-inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<uint32_t>(x)); }
+inline int __popc(uint32_t x) {
+    return __builtin_popcount(x);
+}
+inline int __popcll(uint64_t x) {
+    return __builtin_popcountll(x);
+}
+inline int __ffs(int x) {
+    return __builtin_ffs(x);
+}
+inline int __ffsll(long long x) {
+    return __builtin_ffsll(x);
+}
+inline int __clz(int x) {
+    return x == 0 ? 32 : __builtin_clz(static_cast<uint32_t>(x));
+}
 inline int __clzll(long long x) {
     return x == 0 ? 64 : __builtin_clzll(static_cast<unsigned long long>(x));
 }
@@ -279,7 +297,9 @@ inline uint32_t __funnelshift_l(uint32_t low, uint32_t high, uint32_t shift) {
 inline uint32_t __umulhi(uint32_t x, uint32_t y) {
     return static_cast<uint32_t>(uint64_t{x} * y >> 32);
 }
-inline int __mulhi(int x, int y) { return static_cast<int>(int64_t{x} * y >> 32); }
+inline int __mulhi(int x, int y) {
+    return static_cast<int>(int64_t{x} * y >> 32);
+}
 inline uint64_t __umul64hi(uint64_t x, uint64_t y) {
     return static_cast<uint64_t>(static_cast<unsigned __int128>(x) * y >> 64);
 }
@@ -305,28 +325,68 @@ EMULATED_BITS(__longlong_as_double, long long, double)
 EMULATED_BITS(__double_as_longlong, double, long long)
 #undef EMULATED_BITS
 
-inline float __fadd_rn(float a, float b) { return a + b; }
-inline float __fsub_rn(float a, float b) { return a - b; }
-inline float __fmul_rn(float a, float b) { return a * b; }
-inline float __fdiv_rn(float a, float b) { return a / b; }
-inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
-inline float __fsqrt_rn(float a) { return std::sqrt(a); }
-inline float __frcp_rn(float a) { return 1.0f / a; }
-inline double __dadd_rn(double a, double b) { return a + b; }
-inline double __dmul_rn(double a, double b) { return a * b; }
-inline double __ddiv_rn(double a, double b) { return a / b; }
-inline double __fma_rn(double a, double b, double c) { return std::fma(a, b, c); }
+inline float __fadd_rn(float a, float b) {
+    return a + b;
+}
+inline float __fsub_rn(float a, float b) {
+    return a - b;
+}
+inline float __fmul_rn(float a, float b) {
+    return a * b;
+}
+inline float __fdiv_rn(float a, float b) {
+    return a / b;
+}
+inline float __fmaf_rn(float a, float b, float c) {
+    return std::fma(a, b, c);
+}
+inline float __fsqrt_rn(float a) {
+    return std::sqrt(a);
+}
+inline float __frcp_rn(float a) {
+    return 1.0f / a;
+}
+inline double __dadd_rn(double a, double b) {
+    return a + b;
+}
+inline double __dmul_rn(double a, double b) {
+    return a * b;
+}
+inline double __ddiv_rn(double a, double b) {
+    return a / b;
+}
+inline double __fma_rn(double a, double b, double c) {
+    return std::fma(a, b, c);
+}
 // Approximations on a GPU; here as exact as the host's library.
-inline float __expf(float x) { return std::exp(x); }
-inline float __logf(float x) { return std::log(x); }
-inline float __log2f(float x) { return std::log2(x); }
-inline float __fdividef(float a, float b) { return a / b; }
-inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
+inline float __expf(float x) {
+    return std::exp(x);
+}
+inline float __logf(float x) {
+    return std::log(x);
+}
+inline float __log2f(float x) {
+    return std::log2(x);
+}
+inline float __fdividef(float a, float b) {
+    return a / b;
+}
+inline float rsqrtf(float x) {
+    return 1.0f / std::sqrt(x);
+}
 
-inline float __int2float_rn(int x) { return static_cast<float>(x); }
-inline float __uint2float_rn(unsigned x) { return static_cast<float>(x); }
-inline float __ll2float_rn(long long x) { return static_cast<float>(x); }
-inline double __ll2double_rn(long long x) { return static_cast<double>(x); }
+inline float __int2float_rn(int x) {
+    return static_cast<float>(x);
+}
+inline float __uint2float_rn(unsigned x) {
+    return static_cast<float>(x);
+}
+inline float __ll2float_rn(long long x) {
+    return static_cast<float>(x);
+}
+inline double __ll2double_rn(long long x) {
+    return static_cast<double>(x);
+}
 
 namespace emulated {
 
@@ -344,9 +404,21 @@ Integer to_integer(double x, bool nearest) {
 
 }  // namespace emulated
 
-inline int __float2int_rn(float x) { return emulated::to_integer<int>(x, true); }
-inline int __float2int_rz(float x) { return emulated::to_integer<int>(x, false); }
-inline unsigned __float2uint_rn(float x) { return emulated::to_integer<unsigned>(x, true); }
-inline unsigned __float2uint_rz(float x) { return emulated::to_integer<unsigned>(x, false); }
-inline long long __float2ll_rn(float x) { return emulated::to_integer<long long>(x, true); }
-inline long long __double2ll_rn(double x) { return emulated::to_integer<long long>(x, true); }
+inline int __float2int_rn(float x) {
+    return emulated::to_integer<int>(x, true);
+}
+inline int __float2int_rz(float x) {
+    return emulated::to_integer<int>(x, false);
+}
+inline unsigned __float2uint_rn(float x) {
+    return emulated::to_integer<unsigned>(x, true);
+}
+inline unsigned __float2uint_rz(float x) {
+    return emulated::to_integer<unsigned>(x, false);
+}
+inline long long __float2ll_rn(float x) {
+    return emulated::to_integer<long long>(x, true);
+}
+inline long long __double2ll_rn(double x) {
+    return emulated::to_integer<long long>(x, true);
+}

@@ -28,8 +28,8 @@ void multiply(number a_type, number b_type, int halves, float* d, const uint32_t
 
 // mma.sp::ordered_metadata with a structured by 2:4: a has 4 registers, b 4 (m16n8k32 of f16 and
 // bf16, m16n8k64 of bytes).
-void multiply_sparse(number a_type, number b_type, int32_t* d, const uint32_t* a,
-                     const uint32_t* b, uint32_t metadata, int selector, site at);
+void multiply_sparse(number a_type, number b_type, int32_t* d, const uint32_t* a, const uint32_t* b,
+                     uint32_t metadata, int selector, site at);
 void multiply_sparse(number a_type, number b_type, float* d, const uint32_t* a, const uint32_t* b,
                      uint32_t metadata, int selector, site at);
 

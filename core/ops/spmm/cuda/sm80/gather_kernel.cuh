@@ -138,7 +138,7 @@ __device__ __forceinline__ bool multiply_bundle(
                 folded = true;
             }
         }
-        stage = next_stage;
+        if (++stage == traits::stages) stage = 0;
         if (++next_stage == traits::stages) next_stage = 0;
     }
     __syncwarp();

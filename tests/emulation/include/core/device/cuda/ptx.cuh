@@ -13,7 +13,9 @@
 
 namespace magicube::ptx {
 
-inline uint32_t shared_address(const void* pointer) { return emulated::shared_address(pointer); }
+inline uint32_t shared_address(const void* pointer) {
+    return emulated::shared_address(pointer);
+}
 
 // ---- shared memory -----------------------------------------------------------------------------
 
@@ -64,7 +66,9 @@ template <int Bytes>
 void copy_async(uint32_t target, const void* source, EMULATED_SITE) {
     emulated::copy_async(target, source, Bytes, Bytes, at);
 }
-inline void commit_copies() { emulated::commit_copies(); }
+inline void commit_copies() {
+    emulated::commit_copies();
+}
 template <int Pending>
 void wait_copies() {
     emulated::wait_copies(Pending);
@@ -126,15 +130,8 @@ inline void load_matrices(uint32_t (&r)[4], uint32_t address, EMULATED_SITE) {
     emulated::load_matrices(r, 4, false, address, at);
 }
 
-// Element (r, c) of an 8x8 matrix is half c % 2 of lane 4 * r + c / 2.
 inline uint32_t transpose_matrix(uint32_t elements, EMULATED_SITE) {
-    const int row = emulated::lane_id() / 4, pair = emulated::lane_id() % 4;
-    uint32_t words[2];
-    for (int i = 0; i < 2; ++i)
-        words[i] = emulated::shuffle(~0u, elements, (2 * pair + i) * 4 + row / 2, 32,
-                                     emulated::shuffle_kind::index, "movmatrix", at);
-    const int shift = row % 2 * 16;
-    return (words[0] >> shift & 0xffff) | (words[1] >> shift & 0xffff) << 16;
+    return emulated::transpose_matrix(elements, at);
 }
 
 inline float exp2_fast(float x) {
@@ -148,11 +145,11 @@ inline uint32_t pack_bf16(float first, float second) {
     return bfloat16(first).bits | uint32_t{bfloat16(second).bits} << 16;
 }
 
-#define EMULATED_MMA(NAME, A, B, ACCUMULATOR)                                                 \
-    inline void NAME(ACCUMULATOR(&d)[4], const uint32_t(&a)[4], uint32_t b0, uint32_t b1,     \
-                     EMULATED_SITE) {                                                         \
-        const uint32_t b[] = {b0, b1};                                                        \
-        emulated::multiply(emulated::number::A, emulated::number::B, 2, d, a, b, at);         \
+#define EMULATED_MMA(NAME, A, B, ACCUMULATOR)                                             \
+    inline void NAME(ACCUMULATOR(&d)[4], const uint32_t(&a)[4], uint32_t b0, uint32_t b1, \
+                     EMULATED_SITE) {                                                     \
+        const uint32_t b[] = {b0, b1};                                                    \
+        emulated::multiply(emulated::number::A, emulated::number::B, 2, d, a, b, at);     \
     }
 EMULATED_MMA(mma_s8_s8, s8, s8, int32_t)
 EMULATED_MMA(mma_s8_u8, s8, u8, int32_t)
