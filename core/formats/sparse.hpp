@@ -73,9 +73,9 @@ struct sr_bcrs_view : sparse_common {
     }
 };
 
-// V:n:M: n elements of each row in every group of M columns, within the column_budget() columns that
-// the rows of a block share. What stands at a place of the budget behind the group's last column
-// does not exist.
+// V:n:M: n elements of each row in every group of M columns, within the column_budget() columns
+// that the rows of a block share. What stands at a place of the budget behind the group's last
+// column does not exist.
 struct vnm_view : sparse_common {
     int32_t vector_length = 1;
     int32_t n = 2;

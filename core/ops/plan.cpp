@@ -58,13 +58,6 @@ std::string benchmark_options(const context& ctx, const sr_bcrs_view& pattern,
                 std::max(0.0, 1 - density), " --implementation ", implementation);
 }
 
-std::string benchmark_options(const context& ctx, const vnm_view& pattern,
-                              const char* implementation) {
-    return text("--device ", ctx.on_cpu() ? "cpu" : "cuda", " --vector-length ",
-                pattern.vector_length, " --group ", pattern.m, " --implementation ",
-                implementation);
-}
-
 void check_array_places(const context& ctx, const sr_bcrs_view& pattern, const char* argument) {
     if (ctx.on_cpu()) return;
     const auto reached = [&](bool used, const void* array, const char* name) {

@@ -11,11 +11,13 @@
 //     packs_values(problem)  whether making a plan reads the sparse operand's values
 //     dense_equivalent(problem)  the dense product that gives the same result, if there is one
 //     benchmark(problem) the subcommand and options of `magicube bench` that repeat its shape and
-//                        types; the pattern's are added here. Empty: there is no such subcommand
+//                        types; the pattern's are added here. Empty: there is no such subcommand.
+//                        Only where the sparse operand is SR-BCRS
 #pragma once
 
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "core/common/pointers.hpp"
@@ -90,8 +92,6 @@ class plan_of {
 // Options of `magicube bench` that make a random pattern of the same density.
 std::string benchmark_options(const context& ctx, const sr_bcrs_view& pattern,
                               const char* implementation);
-std::string benchmark_options(const context& ctx, const vnm_view& pattern,
-                              const char* implementation);
 
 // Throws device_mismatch unless the context's device reaches the arrays of the sparse operand.
 void check_array_places(const context& ctx, const sr_bcrs_view& pattern, const char* argument);
@@ -117,6 +117,19 @@ buffer_needs needs_of(const context& ctx, const typename Operation::problem& pro
     return choose_for<Operation>(ctx, problem).chosen->needs(ctx, problem);
 }
 
+// Writes the command that repeats a problem, if it is asked for and there is one.
+template <class Operation>
+void log_benchmark(const context& ctx, const typename Operation::problem& problem,
+                   const char* implementation) {
+    if constexpr (std::is_same_v<decltype(Operation::problem::pattern), sr_bcrs_view>) {
+        if (!log::enabled(log::topic::bench)) return;
+        const std::string benchmark = Operation::benchmark(problem);
+        if (benchmark.empty()) return;
+        const auto options = benchmark_options(ctx, problem.pattern, implementation);
+        log::write(log::level::info, text("magicube bench ", benchmark, ' ', options));
+    }
+}
+
 // buffer null: the plan allocates its own.
 template <class Operation, class Given = sparse_view>
 std::unique_ptr<typename Operation::plan> create_plan(const context& ctx,
@@ -130,13 +143,7 @@ std::unique_ptr<typename Operation::plan> create_plan(const context& ctx,
     const auto needs = choice.chosen->needs(ctx, problem);
     plan_resources resources{choice.chosen->name, std::move(choice.reasons), needs,
                              plan_buffer(ctx, buffer, buffer_size, needs.plan_bytes)};
-    const auto benchmark =
-        log::enabled(log::topic::bench) ? Operation::benchmark(problem) : std::string();
-    if (!benchmark.empty()) {
-        log::write(log::level::info,
-                   text("magicube bench ", benchmark, ' ',
-                        benchmark_options(ctx, problem.pattern, choice.chosen->name)));
-    }
+    log_benchmark<Operation>(ctx, problem, choice.chosen->name);
     return choice.chosen->make(ctx, problem, std::move(resources));
 }
 

@@ -154,7 +154,7 @@ TEST_CASE("Attention: as its definition, scale from either place") {
     CHECK(c.statistics == std::vector<float>(200, -5.0f));  // not asked for
     magicubePlanInfo_t info = MAGICUBE_PLAN_INFO_INIT;
     REQUIRE_OK(magicubeAttention_planInfo(plan, &info));
-    CHECK(std::string(info.implementation) == "reference");
+    CHECK(std::string(info.implementation) == "simd");
     magicubeAttention_destroyPlan(plan);
     CHECK(magicubeAttention_destroyPlan(nullptr) == success);
     int32_t count = 0;

@@ -65,13 +65,13 @@ TEST_CASE("MAGICUBE_VERBOSE=bench prints the command that reproduces a plan") {
               "magicube bench spmm --m 20 --k 30 --n 11 --lhs int8 --rhs int8 --out fp32 "
               "--device cpu --vector-length 4 --stride "));
     CHECK(has(output, " --sparsity 0."));
-    CHECK(has(output, " --implementation reference\n"));
+    CHECK(has(output, " --implementation simd\n"));
     CHECK(
         has(output, "magicube bench sddmm --m 20 --k 9 --n 30 --lhs int8 --rhs int8 --out fp32 "));
     CHECK(has(output, "magicube bench softmax --m 20 --n 30 --in fp32 --out fp32 "));
     CHECK_FALSE(has(output, "last resort"));
-    // Attention has no such command.
-    CHECK_FALSE(has(output, "bench attention"));
+    CHECK(has(output,
+              "magicube bench attention --m 20 --k 64 --n 30 --heads 1 --in fp16 --out fp16 "));
     CHECK_FALSE(has(output, "bench  "));
 }
 
@@ -79,7 +79,7 @@ TEST_CASE("MAGICUBE_VERBOSE=dispatch tells what each implementation said") {
     const auto output = printed_with("dispatch");
     CHECK(has(output, "SpMM: reference: accepted"));
     CHECK(has(output, "SpMM: chosen: simd"));
-    CHECK(has(output, "Attention: chosen: reference"));
+    CHECK(has(output, "Attention: chosen: simd"));
     CHECK_FALSE(has(output, "bench spmm"));
 }
 

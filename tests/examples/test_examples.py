@@ -59,6 +59,10 @@ def test_c_attention(c_programs):
     assert "largest error" in run(c_programs / "sparse_attention")
 
 
+def test_c_vnm(c_programs):
+    assert "0 of 65536 elements differ from the plain loop" in run(c_programs / "vnm_spmm")
+
+
 def test_c_example_compiles_with_one_cc_command(tmp_path):
     folder = library_folder()
     program = tmp_path / "program"
@@ -67,7 +71,7 @@ def test_c_example_compiles_with_one_cc_command(tmp_path):
     run(program)
 
 
-@pytest.mark.parametrize("name", ["spmm.py", "attention.py"])
+@pytest.mark.parametrize("name", ["spmm.py", "attention.py", "vnm.py"])
 def test_python_example(name):
     assert "error" in run(sys.executable, EXAMPLES / "python" / name)
 
@@ -93,6 +97,21 @@ def test_encoder(tmp_path):
 def test_encoder_prints_a_table_and_what_is_slower():
     shown = encoder("--sparsity", "0.95")
     assert "95% pruned" in shown and "dense fp32" in shown and "without retraining" in shown
+
+
+def test_prune_encoder():
+    program = EXAMPLES / "python" / "prune_encoder.py"
+    told = json.loads(
+        run(sys.executable, program, "--patterns", "64:2:8", "--calibration-sentences", 200,
+            "--json")
+    )
+    magnitude, second, corrected = told["results"]
+    assert magnitude["loss_to_magnitude"] == 1 and magnitude["cosine_mean"] < 0.5
+    assert corrected["loss_to_magnitude"] < second["loss_to_magnitude"] < 0.6
+    shown = subprocess.run(
+        [sys.executable, program, "--patterns", "64:2"], capture_output=True, text=True, timeout=60
+    )
+    assert shown.returncode == 1 and "'64:2' is no pattern" in shown.stderr
 
 
 @pytest.fixture
@@ -141,7 +160,16 @@ def test_quickstart_with_a_matrix(matrices):
     assert "0 of 262144 elements differ" in done.stderr
 
 
-def test_sentences_are_varied():
-    lines = (EXAMPLES / "data" / "sentences.txt").read_text(encoding="utf-8").splitlines()
-    assert len(lines) == len(set(lines)) == 100
+def lines_of(name):
+    return (EXAMPLES / "data" / name).read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize("name, count", [("sentences.txt", 100), ("calibration.txt", 387)])
+def test_sentences_are_varied(name, count):
+    lines = lines_of(name)
+    assert len(lines) == len(set(lines)) == count
     assert all(20 <= len(line) <= 120 and line.endswith(".") for line in lines)
+
+
+def test_no_sentence_is_both_pruned_with_and_judged_by():
+    assert not set(lines_of("sentences.txt")) & set(lines_of("calibration.txt"))

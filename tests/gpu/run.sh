@@ -35,7 +35,7 @@ if ((sanitizer)); then
     for tool in memcheck racecheck; do
         echo "== compute-sanitizer --tool $tool"
         compute-sanitizer --tool $tool --error-exitcode 1 $build/tests/test_core --no-breaks \
-            -sf="*/ops/spmm*" | tail -n 6
+            -sf="*/ops/spmm*,*/ops/sddmm*,*/ops/softmax*,*/ops/attention*" | tail -n 6
     done
     echo "== compute-sanitizer --tool memcheck, conversions"
     compute-sanitizer --tool memcheck --error-exitcode 1 $build/tests/test_core --no-breaks \

@@ -71,7 +71,10 @@ inline bool right_from_floats(kind out, const exact_sum& sum, const epilogue_ter
         (e.beta == 0 ? 0.0L : static_cast<long double>(e.beta) * e.c) + e.bias;
     auto y = static_cast<double>(scaled + addend);
     const double size = static_cast<double>(std::fabs(static_cast<long double>(s)) * sum.magnitude);
+    // Sums in fp32 that are subnormal lose up to half of the least number with each term.
+    const double lost = sum_error == -52 ? 0 : std::fabs(s) * static_cast<double>(sum.terms);
     double bound = std::ldexp(size * static_cast<double>(sum.terms + 1), sum_error) +
+                   std::ldexp(lost, -149) +
                    std::ldexp(std::fabs(static_cast<double>(scaled)) +
                                   2 * std::fabs(static_cast<double>(e.beta) * e.c) +
                                   std::fabs(static_cast<double>(e.bias)),

@@ -68,6 +68,16 @@ class vnm_sample {
     }
     std::vector<uint8_t>& metadata() { return metadata_; }
 
+    // Whether a block row selects the column.
+    bool selects(int64_t col) const {
+        const int64_t g = col / shape_.m;
+        for (int64_t b = 0; b < block_rows(); ++b)
+            for (int64_t p = 0; p < budget(); ++p)
+                if (loc_[static_cast<size_t>((b * groups() + g) * budget() + p)] == col % shape_.m)
+                    return true;
+        return false;
+    }
+
     // Calls visit(row, col, position, 0) for every existing element; one pattern serves a batch.
     template <class Visit>
     void each_element(int64_t, const Visit& visit) const {

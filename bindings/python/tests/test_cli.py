@@ -15,7 +15,7 @@ from magicube import io
 typer_testing = pytest.importorskip("typer.testing")
 scipy_sparse = pytest.importorskip("scipy.sparse")
 
-from magicube.cli import _cases, _verify  # noqa: E402
+from magicube.cli import _cases, _operations, _verify  # noqa: E402
 from magicube.cli import app  # noqa: E402
 
 ISSUE_BENCH = (
@@ -136,6 +136,23 @@ def test_bench_softmax(scores, out):
     assert told["correct"] and told["peers"]["numpy_csr_fp32"]["agrees"]
 
 
+@pytest.mark.parametrize("inputs, out", [("fp32", "fp32"), ("fp16", "fp16"), ("bf16", "fp32")])
+def test_bench_attention(inputs, out):
+    told = invoke_json(
+        "bench", "attention", "--m", 40, "--n", 50, "--k", 12, "--heads", 3, "--rounds", 1,
+        "--in", inputs, "--out", out, "--peers",
+    )
+    assert told["correct"] and told["heads"] == 3
+    assert told["peers"]["numpy_dense_fp32"]["agrees"]
+
+
+def test_bench_tells_memory_and_processor_time():
+    told = invoke_json("bench", "spmm", *SMALL, "--peers")
+    assert told["plan_bytes"] > 0 and told["workspace_bytes"] > 0
+    assert 0 < told["cpu_us"] < 1e6
+    assert told["peers"]["numpy_dense_fp32"]["cpu_us"] > 0
+
+
 def test_bench_sweep_and_plots(tmp_path):
     plot = tmp_path / "out.png"
     told = invoke_json(
@@ -214,7 +231,7 @@ def test_issue_verify_command_line():
     assert done.returncode == 0, done.stdout
     told = json.loads(done.stdout)
     assert told["cases"] >= 400 and told["failures"] == []
-    assert set(told["operations"]) == set(_cases.OPERATIONS)
+    assert set(told["operations"]) == set(_operations.OPERATIONS)
 
 
 def test_verify_catches_a_wrong_result_and_reproduces_it(monkeypatch):
@@ -254,8 +271,8 @@ def test_verify_refuses():
 
 
 def test_every_case_follows_from_its_seed():
-    for name in _cases.OPERATIONS:
-        make = _cases.OPERATIONS[name][0]
+    for name in _operations.OPERATIONS:
+        make = _operations.OPERATIONS[name][0]
         first, second = (make(np.random.default_rng([1, 2, 3])).parameters for _ in range(2))
         assert first == second
         assert _verify.run_case(name, 0, 1, "cpu") == _verify.run_case(name, 0, 1, "cpu")

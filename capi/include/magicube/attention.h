@@ -22,7 +22,8 @@
  *     e_j = exp(s_j - m), taken in double and rounded to fp32; l = sum of e_j
  *     o_d = sum of e_j * V[j, d]
  *     out = o_d / l, rounded to out's type; log-sum-exp = m + log(l), taken in double
- * Other implementations stay within rounding errors of that. A query without an allowed key, or
+ * Other implementations stay within rounding errors of that; on Tensor Cores, of Q, K and V in fp16
+ * or bf16, e_j is rounded to that type before o_d sums it. A query without an allowed key, or
  * whose s are all -infinity, gets zeros and log-sum-exp -infinity; one with an s of NaN or
  * +infinity gets NaN in both. Keys that are not allowed never contribute, whatever K and V hold
  * there.

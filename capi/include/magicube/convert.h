@@ -215,8 +215,8 @@ magicubeStatus_t magicubeVnmToCsr_fill(magicubeHandle_t handle, magicubeConstSpM
 
 /*
  * Checks a sparse matrix wholly, whatever the handle's validation level: offsets, ascending
- * columns in range, padding, places of V:N:M. INVALID_VALUE with the place and the rule if it is malformed. On CUDA
- * a copy in host memory is checked.
+ * columns in range, padding, places of V:N:M. INVALID_VALUE with the place and the rule if it is
+ * malformed. On CUDA a copy in host memory is checked.
  */
 MAGICUBE_API
 magicubeStatus_t magicubeSpMatValidate(magicubeHandle_t handle,

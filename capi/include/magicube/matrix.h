@@ -135,10 +135,10 @@ magicubeStatus_t magicubeCreateConstSrBcrs(magicubeConstSpMatDescr_t* matrix, in
                                            magicubeDataType_t value_type) MAGICUBE_NOEXCEPT;
 
 /*
- * V:N:M (Castro et al., SC'23): of every group of M columns a block of V rows selects a few that its
- * rows share, and each row keeps n elements in them. vector_length V is 1, 16, 32, 64, 128 or 256;
- * m is at most 65536 and need not divide cols, nor V rows. Values are int8, fp16, bf16, fp32 or
- * e4m3. With G = ceil(cols / M) groups, a budget of C = 4 columns (n + 2 for n above 3; m is at
+ * V:N:M (Castro et al., SC'23): of every group of M columns a block of V rows selects a few that
+ * its rows share, and each row keeps n elements in them. vector_length V is 1, 16, 32, 64, 128 or
+ * 256; m is at most 65536 and need not divide cols, nor V rows. Values are int8, fp16, bf16, fp32
+ * or e4m3. With G = ceil(cols / M) groups, a budget of C = 4 columns (n + 2 for n above 3; m is at
  * least C) and br = ceil(rows / V) block rows:
  *   column_loc   br * G * C entries, uint8 (uint16 where m is above 256): the selected columns of a
  *                block row in a group, counted from 0 inside the group, ascending. A last group of

@@ -125,9 +125,9 @@ magicubeStatus_t magicubeSpMM_planInfo(magicubeSpMMPlan_t plan,
                                        magicubePlanInfo_t* info) MAGICUBE_NOEXCEPT;
 
 /*
- * Names of the implementations of a device for an A in SR-BCRS or CSR, the reference last: writes at most capacity names
- * (names may be null if capacity is 0) and their number to count. The strings live as long as the
- * library.
+ * Names of the implementations of a device for an A in SR-BCRS or CSR, the reference last: writes
+ * at most capacity names (names may be null if capacity is 0) and their number to count. The
+ * strings live as long as the library.
  */
 MAGICUBE_API
 magicubeStatus_t magicubeSpMM_listImplementations(magicubeDevice_t device, const char** names,

@@ -92,8 +92,7 @@ struct operation {
     static void check(const problem& problem);
     static bool packs_values(const problem&) { return false; }
     static std::optional<dense_product> dense_equivalent(const problem&) { return {}; }
-    // `magicube bench` has no such subcommand.
-    static std::string benchmark(const problem&) { return {}; }
+    static std::string benchmark(const problem& problem);
 };
 
 class plan : public plan_of<operation> {

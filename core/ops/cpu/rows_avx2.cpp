@@ -3,6 +3,7 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
+#include <algorithm>
 #include <limits>
 #include <type_traits>
 
@@ -68,6 +69,7 @@ struct float_lanes {
     MAGICUBE_SIMD static sum spread(float value) { return _mm256_set1_ps(value); }
     MAGICUBE_SIMD static sum load_sum(const float* from) { return _mm256_loadu_ps(from); }
     MAGICUBE_SIMD static void store_sum(float* to, sum v) { _mm256_storeu_ps(to, v); }
+    MAGICUBE_SIMD static sum larger(sum a, sum b) { return _mm256_max_ps(a, b); }
     MAGICUBE_SIMD static sum accumulate(sum total, operand a, operand b) {
         return _mm256_fmadd_ps(a, b, total);
     }
@@ -79,6 +81,14 @@ struct float_lanes {
         _mm_storeu_ps(reinterpret_cast<float*>(to), all);
     }
 };
+
+MAGICUBE_SIMD void load_halves(const half* from, int64_t count, float* out) {
+    for (int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(from[i]);
+}
+
+MAGICUBE_SIMD void store_halves(half* to, int64_t count, const float* x) {
+    for (int64_t i = 0; i < count; ++i) to[i] = half(x[i]);
+}
 
 #include "core/ops/cpu/row_kernels.inc"
 

@@ -8,6 +8,7 @@
 #endif
 #include <immintrin.h>
 
+#include <algorithm>
 #include <limits>
 #include <type_traits>
 
@@ -91,6 +92,7 @@ struct float_lanes {
     MAGICUBE_SIMD static sum spread(float value) { return _mm512_set1_ps(value); }
     MAGICUBE_SIMD static sum load_sum(const float* from) { return _mm512_loadu_ps(from); }
     MAGICUBE_SIMD static void store_sum(float* to, sum v) { _mm512_storeu_ps(to, v); }
+    MAGICUBE_SIMD static sum larger(sum a, sum b) { return _mm512_max_ps(a, b); }
     MAGICUBE_SIMD static sum accumulate(sum total, operand a, operand b) {
         return _mm512_fmadd_ps(a, b, total);
     }
@@ -108,6 +110,30 @@ struct float_lanes {
         _mm_storeu_ps(reinterpret_cast<float*>(to), all);
     }
 };
+
+MAGICUBE_SIMD inline __mmask16 first_lanes(int64_t count) {
+    return static_cast<__mmask16>(count < 16 ? (1U << count) - 1 : 0xffffU);
+}
+
+MAGICUBE_SIMD void load_halves(const half* from, int64_t count, float* out) {
+    for (int64_t i = 0; i < count; i += 16) {
+        const __mmask16 some = first_lanes(count - i);
+        _mm512_mask_storeu_ps(out + i, some,
+                              _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(some, from + i)));
+    }
+}
+
+// NaN becomes the one that half's constructor gives.
+MAGICUBE_SIMD void store_halves(half* to, int64_t count, const float* x) {
+    for (int64_t i = 0; i < count; i += 16) {
+        const __mmask16 some = first_lanes(count - i);
+        const __m512 v = _mm512_maskz_loadu_ps(some, x + i);
+        const __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+        const __m256i bits = _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+        _mm256_mask_storeu_epi16(to + i, some,
+                                 _mm256_mask_mov_epi16(bits, nan, _mm256_set1_epi16(0x7fff)));
+    }
+}
 
 #include "core/ops/cpu/row_kernels.inc"
 

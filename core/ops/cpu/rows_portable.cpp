@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Row kernels with what every processor has: vectors of 16 bytes that the compiler maps to what
 // there is, and words for all integers.
+#include <algorithm>
 #include <limits>
 #include <type_traits>
 
@@ -81,8 +82,17 @@ struct float_lanes : vector_lanes<float> {
     static sum spread(float value) { return sum{value, value, value, value}; }
     static sum load_sum(const float* from) { return load_vector<sum>(from); }
     static void store_sum(float* to, sum v) { std::memcpy(to, &v, sizeof(v)); }
+    static sum larger(sum a, sum b) { return a > b ? a : b; }
     static sum accumulate(sum total, operand a, operand b) { return total + a * b; }
 };
+
+MAGICUBE_SIMD void load_halves(const half* from, int64_t count, float* out) {
+    for (int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(from[i]);
+}
+
+MAGICUBE_SIMD void store_halves(half* to, int64_t count, const float* x) {
+    for (int64_t i = 0; i < count; ++i) to[i] = half(x[i]);
+}
 
 #include "core/ops/cpu/row_kernels.inc"
 

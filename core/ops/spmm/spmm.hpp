@@ -8,6 +8,9 @@ namespace magicube::spmm {
 
 struct problem : product_problem {
     sr_bcrs_view pattern;  // A
+    // Every row has two elements in each four slots of a block row, as the element mask says: what
+    // an A in V:N:M becomes for cpu_simd.
+    bool two_of_four = false;
 
     precision_pair pair() const { return {pattern.type, b_type}; }
 };

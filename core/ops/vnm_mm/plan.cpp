@@ -20,11 +20,6 @@ std::optional<dense_product> operation::dense_equivalent(const vnm_mm::problem& 
                          p.batch_count,  p.pair(), p.c_type};
 }
 
-std::string operation::benchmark(const vnm_mm::problem& p) {
-    return text("vnm --m ", p.pattern.rows, " --k ", p.pattern.cols, " --n ", p.n_max, " --type ",
-                name_of(p.pattern.type), " --out ", name_of(p.c_type));
-}
-
 void update_values(const context& ctx, plan& plan, const void* values) {
     update_product(ctx, plan, values);
 }

@@ -31,7 +31,6 @@ struct operation {
         return problem.values != value_mode::per_call;
     }
     static std::optional<dense_product> dense_equivalent(const problem& problem);
-    static std::string benchmark(const problem& problem);
 };
 
 class plan : public product_plan<operation, vnm_view> {

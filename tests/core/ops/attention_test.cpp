@@ -143,7 +143,7 @@ TEST_CASE("Attention: keys with NaN or infinity reach the queries that see them 
             test.density = 0.2;
             test.mask = true;
             test.causal = v != 8;
-            test.causal_offset = 5;
+            test.causal_offset = test.causal ? 5 : 0;
             test.seed = ++seed;
             CHECK(run(test) == "");
         }
@@ -165,7 +165,7 @@ TEST_CASE("Attention: wide heads, many keys, and rows that are copied 16 bytes a
                 test.density = seed % 2 == 0 ? 1 : 0.5;
                 test.mask = seed % 5 < 2;
                 test.causal = seed % 3 != 1;
-                test.causal_offset = test.lk - test.lq;
+                test.causal_offset = test.causal ? test.lk - test.lq : 0;
                 test.q_heads = 2;
                 test.batch = 2;
                 test.key_lengths = seed % 7 < 2;

@@ -13,6 +13,7 @@
 #include "core/ops/simd_levels.hpp"
 #include "core/ops/softmax_case.hpp"
 #include "core/types/pairs.hpp"
+#include "support/aligned_buffer.hpp"
 
 using namespace magicube;
 using support::each_level;
@@ -36,13 +37,30 @@ TEST_CASE("SDDMM simd: every type and vector length at every level, with every t
                 test.out = is_integer(pair.lhs) && seed % 2 ? kind::int32 : kind::fp32;
                 test.v = v;
                 test.s = seed % 3 ? 16 : 1;
-                test.m = 2 * v + v / 2 + v % 2;
-                test.n = 60 + static_cast<int64_t>(seed % 75);
-                test.k = 1 + static_cast<int64_t>(seed * 7 % 150);
-                test.density = 0.6;  // block rows of more than a tile
+                // Short vectors have block rows of more than a tile, long ones a part of a row.
+                test.m = v < 16 ? 2 * v + v / 2 + v % 2 : v + v / 2;
+                test.n = v < 16 ? 110 + static_cast<int64_t>(seed % 25) : 30;
+                test.k = 1 + static_cast<int64_t>(seed * 7 % (v < 16 ? 150 : 70));
+                test.density = 0.7;
                 test.a_col = seed % 2 == 0;
                 test.b_col = seed % 4 == 0;
                 test.mask = seed % 5 == 0;
+                test.seed = ++seed;
+                CHECK(run(test) == "");
+            }
+        }
+    });
+}
+
+TEST_CASE("SDDMM simd: the shortest sums of every type at every level") {
+    each_level([](uint64_t level) {
+        uint64_t seed = 65'000 + 1000 * level;
+        for (const auto pair : sddmm_pairs) {
+            for (const int64_t k : {1, 2, 3}) {
+                support::sddmm_case test;
+                test.type = static_cast<kind>(pair.lhs);
+                test.out = is_integer(pair.lhs) ? kind::int32 : kind::fp32;
+                test.k = k;
                 test.seed = ++seed;
                 CHECK(run(test) == "");
             }
@@ -63,6 +81,7 @@ TEST_CASE("SDDMM simd: scales, outputs and batches at every level") {
                 test.b_scale = granularity::col;
                 test.out_scale = !support::is_float(out);
                 test.scales_per_matrix = true;
+                test.m = test.n = 20;
                 test.batch = 2;
                 test.pattern_batch = seed % 2 ? 2 : 1;
                 test.a_shared = seed % 3 == 0;
@@ -74,17 +93,44 @@ TEST_CASE("SDDMM simd: scales, outputs and batches at every level") {
     });
 }
 
-TEST_CASE("SDDMM simd: sums beyond 32 bits are exact at every level") {
-    each_level([](uint64_t level) {
-        for (const kind type : {kind::int16, kind::int8}) {
-            support::sddmm_case test;
-            test.type = type;
-            test.out = kind::fp32;
-            test.m = test.n = 9;
-            test.k = type == kind::int16 ? 1003 : 140'003;
-            test.density = type == kind::int16 ? 0.5 : 0.1;
-            test.seed = 80'000 + level;
-            CHECK(run(test) == "");
+TEST_CASE("SDDMM simd: the largest sums, beyond 32 bits, are exact at every level") {
+    const int64_t begin[] = {0}, end[] = {5};
+    const int32_t cols[8] = {0, 1, 2, 3, 4, -1, -1, -1};
+    each_level([&](uint64_t) {
+        for (const bool words : {true, false}) {
+            const int64_t k = words ? 1003 : 140'003;
+            const int64_t lowest = words ? -32768 : -128;
+            const auto type = words ? kind::int16 : kind::int8;
+            for (const int64_t right : {lowest, -lowest - 1}) {
+                support::packed_array a(type, 8 * k), b(type, 5 * k), out(kind::fp32, 64);
+                for (int64_t i = 0; i < a.count(); ++i) a.set(i, static_cast<double>(lowest));
+                for (int64_t i = 0; i < b.count(); ++i) b.set(i, static_cast<double>(right));
+                sddmm::problem p;
+                p.pattern.rows = p.pattern.vector_length = p.pattern.stride = 8;
+                p.pattern.cols = 5;
+                p.pattern.slots = 8;
+                p.pattern.row_begin = {begin, index_type::int64};
+                p.pattern.row_end = {end, index_type::int64};
+                p.pattern.col_indices = cols;
+                p.a_type = p.b_type = words ? dtype::int16 : dtype::int8;
+                p.k_max = k;
+                p.implementation = "simd";
+                const context ctx;
+                const auto plan = create_plan<sddmm::operation>(ctx, p, nullptr, 0);
+                const auto bytes = static_cast<size_t>(plan->resources().needs.workspace_bytes);
+                const support::aligned_buffer workspace(bytes);
+                sddmm::arguments args;
+                args.a = {8, k, k, a.data(), p.a_type};
+                args.b = {k, 5, 5, b.data(), p.a_type};
+                args.values = out.data();
+                args.workspace = workspace.data();
+                args.workspace_size = bytes;
+                sddmm::execute(ctx, *plan, args);
+                const auto sum = static_cast<float>(k * lowest * right);
+                for (int64_t v = 0; v < 8; ++v)
+                    for (int64_t s = 0; s < 8; ++s)
+                        CHECK(static_cast<float>(out.get(v * 8 + s)) == (s < 5 ? sum : 0.0f));
+            }
         }
     });
 }
@@ -110,6 +156,26 @@ TEST_CASE("SparseSoftmax simd: every type in and out and vector length at every 
                 if (seed % 5 == 0) test.col_scale = granularity::col;
                 test.special_rows = in == kind::fp32 && seed % 2 == 0;
                 test.seed = ++seed;
+                CHECK(run(test) == "");
+            }
+        }
+    });
+}
+
+TEST_CASE("SparseSoftmax simd: rows of several tiles, written onto the scores") {
+    each_level([](uint64_t level) {
+        for (const int64_t v : {1, 4}) {
+            for (const bool in_place : {false, true}) {
+                support::softmax_case test;
+                test.v = v;
+                test.s = v == 1 ? 1 : 32;
+                test.m = 5;
+                test.n = 10'000;
+                test.density = 0.9;
+                test.in_place = in_place;
+                test.col_scale = granularity::col;
+                test.special_rows = v == 4;
+                test.seed = 95'000 + 10 * level + static_cast<uint64_t>(v);
                 CHECK(run(test) == "");
             }
         }
@@ -146,7 +212,7 @@ TEST_CASE("Attention simd: types, masks, causal rule and special rows at every l
 TEST_CASE("exponentials are within 1.5 units in the last place, subnormal ones within a unit") {
     each_level([](uint64_t) {
         const auto& kernels = rows_of(usable_level());
-        for (const float largest : {0.0f, -87.3f, 1e-20f, 700.0f, 65504.0f}) {
+        for (const float largest : {0.0f, 0.1f, 3.3f, -87.3f, 1e-20f, 700.0f, 65504.0f}) {
             std::vector<float> x;
             for (int i = 0; i < 4096; ++i) {
                 const float below = static_cast<float>(i) * static_cast<float>(i) * 7e-6f;

@@ -133,7 +133,7 @@ struct softmax_run {
             double bound = 1e-6 * right + 0.5001 * spacing(test.out, right) + lost;
             if (!is_float(test.out)) {
                 right = e * highest;
-                bound = 0.5 + 1e-6 * highest;
+                bound = 0.5 + 1e-9 * highest;
             }
             if (empty || (invalid && !is_float(test.out))) right = bound = 0;
             const bool fits = invalid && is_float(test.out) ? std::isnan(found)

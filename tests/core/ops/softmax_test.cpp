@@ -85,6 +85,30 @@ TEST_CASE("SparseSoftmax: the output may be the scores' array") {
     }
 }
 
+TEST_CASE("SparseSoftmax: rows longer than registers, and arrays off their alignment") {
+    uint64_t seed = 1500;
+    for (const kind out : outputs) {
+        for (const int64_t n : {200, 700, 1500, 2600}) {
+            for (const int64_t s : {8, 32}) {
+                auto test = case_of(inputs[seed % 3], out);
+                test.m = 9;
+                test.n = n;
+                test.s = s;
+                test.v = seed % 4 == 0 ? 1 : 4;
+                test.density = 0.8;
+                test.mask = seed % 3 == 0;
+                test.bias = seed % 2 == 0;
+                test.batch = 2;
+                test.stride_gap = seed % 5 < 2 ? 2 : 0;
+                test.special_rows = test.in != kind::int32 && seed % 7 == 0;
+                test.in_place = test.in == out;
+                test.seed = ++seed;
+                CHECK(run(test) == "");
+            }
+        }
+    }
+}
+
 TEST_CASE("issue_20_softmax_every_tail_of_m_and_n") {
     uint64_t seed = 2000;
     for (int64_t size = 1; size <= 70; ++size) {

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/spmm_case.hpp"
 
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
 #include "core/ops/every_implementation.hpp"
 #include "core/ops/scale_sample.hpp"
 #include "core/ops/views.hpp"
@@ -50,6 +54,9 @@ struct product_run {
           c_scale(t.c_scale ? granularity::tensor : granularity::none, 1, t.scales_per_matrix,
                   t.batch, random) {
         if (t.extreme) go_to_extremes();
+        if constexpr (std::is_same_v<Sample, vnm_sample>) {
+            if (t.poisoned) poison();
+        }
         // C that is not read may hold anything: NaN, where its type has one.
         for (int64_t i = 0; t.beta == 0 && i < c.array().count(); ++i)
             c.array().set_raw(i, 0xffffffff);
@@ -63,6 +70,13 @@ struct product_run {
         });
         for (int64_t k = 0; k < test.k; ++k)
             for (int64_t j = 0; j < test.n; ++j) b.set(0, k, j, j % 2 ? of_b.highest : of_b.lowest);
+    }
+
+    void poison() {
+        const double infinity = std::numeric_limits<double>::infinity();
+        for (int64_t k = 0; k < test.k; ++k)
+            if (!a.selects(k))
+                b.set_row(k, k % 2 && test.b != kind::e4m3 ? infinity : std::nan(""));
     }
 
     // The values in an array that starts value_shift elements later.

@@ -22,6 +22,7 @@ struct spmm_case {
     int64_t s = 16;
     int64_t group = 0;                      // M of an A in V:N:M; 0: A is in SR-BCRS
     selection columns = selection::random;  // of an A in V:N:M
+    bool poisoned = false;  // NaN and infinity in rows of B whose columns no block row selects
     double density = 0.3;
     int64_t long_block_row = -1;  // that holds nine vectors of ten; -1: none
     bool extreme = false;  // integers at the ends of their ranges, one sign a row and a column

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SpMM with few columns, which streaming kernels serve: every N up to 64, A cut into segments of K
-// and parts of warps, rows of very different lengths, two packings in one plan.
+// SpMM with few columns, which streaming kernels serve: every N up to 64, more in panels, A cut into
+// segments of K and parts of warps, rows of very different lengths, two packings in one plan.
 #include <doctest/doctest.h>
 
 #include "core/ops/spmm_case.hpp"
@@ -47,6 +47,26 @@ TEST_CASE("SpMM: B and C of few columns whose rows and columns are aligned to 1 
                 test.seed = ++seed;
                 CHECK(run(test) == "");
             }
+        }
+    }
+}
+
+TEST_CASE("SpMM: columns in several panels, and plans for more of them than an execution has") {
+    uint64_t seed = 8500;
+    for (const auto pair : spmm_pairs) {
+        for (const int64_t n : {65, 127, 256, 385}) {
+            auto test = case_of(pair);
+            test.m = 61;
+            test.k = 300;
+            test.n = n;
+            test.n_max = seed % 3 == 0 ? 1000 : n;
+            test.b_col = seed % 2 == 0;
+            test.c_col = seed % 4 < 2;
+            test.gap = static_cast<int64_t>(seed % 5);
+            test.values = static_cast<value_mode>(seed / 2 % 3);
+            test.batch = test.a_batch = seed % 5 == 0 ? 3 : 1;
+            test.seed = ++seed;
+            CHECK(run(test) == "");
         }
     }
 }

@@ -6,6 +6,7 @@
 
 #include "core/ops/simd_levels.hpp"
 #include "core/ops/spmm_case.hpp"
+#include "core/ops/views.hpp"
 #include "core/types/pairs.hpp"
 
 using namespace magicube;
@@ -134,6 +135,20 @@ TEST_CASE("SpMM: on the CPU simd is chosen, and the reference where it is asked 
     CHECK(choose<spmm::operation>(ctx, p, list).chosen->name == std::string("simd"));
     p.implementation = "reference";
     CHECK(choose<spmm::operation>(ctx, p, list).chosen->reference);
+}
+
+TEST_CASE("SpMM: a batch of none needs no values") {
+    support::generator random(70);
+    support::sparse_sample a({kind::int8, 20, 30, 4, 8, 0.4}, random);
+    for (const auto* row : spmm::operation::implementations()) {
+        if (row->device != device_kind::cpu) continue;
+        spmm::problem p;
+        p.pattern = support::view_of(a);
+        p.pattern.values = nullptr;
+        p.pattern.batch_count = p.batch_count = 0;
+        p.implementation = row->name;
+        CHECK(create_plan<spmm::operation>(context(), p, nullptr, 0) != nullptr);
+    }
 }
 
 TEST_CASE("SpMM: simd leaves the longest B to the reference, which packs fewer columns at once") {

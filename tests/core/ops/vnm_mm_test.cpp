@@ -167,3 +167,22 @@ TEST_CASE("SpMM of V:N:M: many tiles of columns and rows, a smaller N than plann
     test.n = 260;
     CHECK(run(test) == "");
 }
+
+TEST_CASE("SpMM of V:N:M: NaN and infinity in columns that no block row selects never reach C") {
+    uint64_t seed = 54'000;
+    for (const auto pair : vnm_pairs) {
+        if (is_integer(pair.lhs)) continue;
+        for (const int64_t v : vector_lengths)
+            for (const auto columns : {selection::all_the_same, selection::first, selection::last})
+                for (const int64_t k : {64, 65, 67, 70}) {
+                    auto test = vnm_case(pair, v, 8);
+                    test.m = v == 1 ? 1 : v + 3;
+                    test.k = k;
+                    test.columns = columns;
+                    test.poisoned = true;
+                    test.values = static_cast<value_mode>(seed % 3);
+                    test.seed = ++seed;
+                    CHECK(run(test) == "");
+                }
+    }
+}

@@ -21,6 +21,7 @@ from magicube._log import get_log_level, set_log_callback, set_log_file, set_log
 from magicube._native import version as _version
 from magicube._plan import PlanInfo
 from magicube._prune import prune
+from magicube._prune_vnm import gradual_schedule, kept_energy, prune_vnm, prune_vnm_obs
 from magicube._quantize import dequantize, quantize
 from magicube._sddmm import SDDMMPlan, sddmm, sddmm_implementations
 from magicube._softmax import (
@@ -43,7 +44,7 @@ from magicube.errors import (
     NoDeviceError,
     NotSupportedError,
 )
-from magicube.sparse import SrBcrs, validate
+from magicube.sparse import SrBcrs, Vnm, validate
 
 __version__ = _version()
 
@@ -70,6 +71,7 @@ __all__ = [
     "SparseSoftmaxPlan",
     "SpMMPlan",
     "SrBcrs",
+    "Vnm",
     "__version__",
     "attention",
     "attention_implementations",
@@ -78,9 +80,13 @@ __all__ = [
     "device_count",
     "device_info",
     "get_log_level",
+    "gradual_schedule",
+    "kept_energy",
     "pack_int4",
     "patterns",
     "prune",
+    "prune_vnm",
+    "prune_vnm_obs",
     "quantize",
     "sddmm",
     "sddmm_implementations",

@@ -138,15 +138,17 @@ def from_sparse(
 
 
 def to_csr(
-    handle: _native.Handle, source: _native.SpMat, rows: int, dtype: DType
+    handle: _native.Handle, source: _native.SpMat, rows: int, dtype: DType, vnm: bool = False
 ) -> tuple[AnyArray, AnyArray, AnyArray]:
-    """SR-BCRS -> offsets (int64), column indices (int32) and stored values of CSR."""
+    """SR-BCRS or V:N:M -> offsets (int64), column indices (int32) and stored values of CSR."""
+    count = _native.vnm_to_csr_count if vnm else _native.sr_bcrs_to_csr_count
+    fill = _native.vnm_to_csr_fill if vnm else _native.sr_bcrs_to_csr_fill
     offsets = np.empty(rows + 1, np.int64)
     index = _native.INDEX_TYPES["int64"]
-    nnz = _native.sr_bcrs_to_csr_count(handle, source, index, address(offsets))
+    nnz = count(handle, source, index, address(offsets))
     columns = np.empty(nnz, np.int32)
     values = np.empty(dtype.storage_count(nnz), dtype.storage)
-    _native.sr_bcrs_to_csr_fill(
+    fill(
         handle, source, index, address(offsets), address(columns), address(values), dtype.code
     )
     return offsets, columns, values

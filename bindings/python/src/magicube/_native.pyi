@@ -14,6 +14,8 @@ ATTENTION_PATTERNS: dict[str, int]
 VALIDATIONS: dict[str, int]
 NORMS: dict[str, int]
 SCOPES: dict[str, int]
+CURVATURES: dict[str, int]
+OBS_SELECTIONS: dict[str, int]
 CALIBRATIONS: dict[str, int]
 LOG_LEVELS: dict[str, int]
 
@@ -170,6 +172,25 @@ def sr_bcrs_to_bsr_fill(
     value_type: int,
 ) -> None: ...
 def validate(handle: Handle, matrix: SpMat) -> None: ...
+def make_vnm(entries: dict[str, int]) -> SpMat: ...
+def vnm_lengths(
+    rows: int, cols: int, vector_length: int, n: int, m: int
+) -> tuple[int, int, int]: ...
+def dense_to_vnm(
+    handle: Handle, dense: DnMat, mask: DnMat | None, entries: dict[str, int]
+) -> None: ...
+def sparse_to_vnm(handle: Handle, source: SpMat, entries: dict[str, int]) -> None: ...
+def vnm_to_csr_count(handle: Handle, source: SpMat, offset_type: int, offsets: int) -> int: ...
+def vnm_to_csr_fill(
+    handle: Handle,
+    source: SpMat,
+    offset_type: int,
+    offsets: int,
+    col_indices: int,
+    values: int,
+    value_type: int,
+) -> None: ...
+def vnm_implementations(device: int) -> list[str]: ...
 def prune_workspace(handle: Handle, weight: DnMat, params: dict[str, int | float]) -> int: ...
 def prune(
     handle: Handle,
@@ -179,6 +200,25 @@ def prune(
     workspace: int,
     bytes: int,
 ) -> None: ...
+def prune_vnm_workspace(handle: Handle, weight: DnMat, params: dict[str, int]) -> int: ...
+def prune_vnm(
+    handle: Handle, weight: DnMat, mask: DnMat, params: dict[str, int], workspace: int, bytes: int
+) -> None: ...
+def prune_vnm_obs_workspace(
+    handle: Handle, weight: DnMat, curvature: DnMat, params: dict[str, int | float]
+) -> int: ...
+def prune_vnm_obs(
+    handle: Handle,
+    weight: DnMat,
+    curvature: DnMat,
+    mask: DnMat,
+    updated: DnMat,
+    params: dict[str, int | float],
+    workspace: int,
+    bytes: int,
+) -> None: ...
+def kept_energy(handle: Handle, weight: DnMat, mask: DnMat) -> float: ...
+def vnm_schedule(m: int, n: int, steps: int) -> list[int]: ...
 def quantize_workspace(
     handle: Handle, real: DnMat, quantized: DnMat, params: dict[str, int | float]
 ) -> int: ...

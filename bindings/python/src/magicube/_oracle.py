@@ -338,3 +338,17 @@ def sr_bcrs(dense: Array, exists: Array, vector_length: int, stride: int) -> Lay
     existing = np.stack(marks) if marks else np.empty((0, vector_length), bool)
     rows_of_slots = np.array(begin, np.int64), np.array(end, np.int64)
     return Layout(*rows_of_slots, np.array(columns, np.int32), flat, existing)
+
+
+def attention(q: Array, k: Array, v: Array, mask: Array) -> tuple[Array, Array]:
+    """softmax(q k^T / sqrt(width)) v over the mask in fp64, and how far fp32 may be off."""
+    width = q.shape[-1]
+    keys = np.swapaxes(k, -1, -2)
+    scores = np.where(mask, q @ keys * width**-0.5, -np.inf)
+    reach = np.where(mask, abs(q) @ abs(keys) * width**-0.5, 0).max(-1, initial=0, keepdims=True)
+    top = scores.max(-1, initial=-np.inf, keepdims=True)
+    weights = np.exp(scores - np.where(np.isfinite(top), top, 0))
+    total = weights.sum(-1, keepdims=True)
+    weights /= np.where(total > 0, total, 1)
+    slack = (2 * reach * (width + 4) + k.shape[-2] + 16) * 2.0**-22
+    return weights @ v, slack * (weights @ abs(v))

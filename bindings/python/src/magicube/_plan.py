@@ -29,7 +29,7 @@ from magicube._dtypes import DType, resolve_dtype
 from magicube._matrix import Matrix
 from magicube._place import Place
 from magicube.errors import InvalidValueError, NotSupportedError
-from magicube.sparse import SrBcrs
+from magicube.sparse import SrBcrs, Vnm
 
 Self = TypeVar("Self", bound="Plan")
 
@@ -263,7 +263,7 @@ def check_batched(batched: Iterable[str], known: Iterable[str]) -> frozenset[str
 class Problem:
     """What a plan is made for: the sparse operand, and the rest of the C struct."""
 
-    sparse: SrBcrs
+    sparse: SrBcrs | Vnm
     """Holds the arrays that the descriptor points to."""
     descriptor: _native.SpMat
     entries: dict[str, int]
@@ -281,7 +281,7 @@ def size_range(value: Any, argument: str) -> tuple[int, int]:
 
 
 def check_sparse(x: Any, argument: str, host_only: bool = True) -> SrBcrs:
-    """Raise unless the operand is an SrBcrs; ``host_only`` wherever there is no CUDA code."""
+    """Raise unless the operand is an SrBcrs; ``host_only`` wherever CUDA arrays are not taken."""
     if isinstance(x, SrBcrs):
         if host_only:
             x._require_host("this operation")
@@ -300,12 +300,12 @@ def check_implementation(name: object) -> str | None:
     return name
 
 
-def plan_batch(sparse: SrBcrs, batch_count: object) -> int:
+def plan_batch(sparse: SrBcrs | Vnm, batch_count: object) -> int:
     """Number of matrices of a plan, by default that of its sparse operand."""
     return sparse.batch_count if batch_count is None else as_int(batch_count, "batch_count")
 
 
-def check_batch(sparse: SrBcrs, *dense: Matrix) -> int | None:
+def check_batch(sparse: SrBcrs | Vnm, *dense: Matrix) -> int | None:
     """Number of matrices of a call, None if nothing is a batch."""
     counts = [item.batch for item in dense if item.batch is not None]
     if len(set(counts)) > 1:

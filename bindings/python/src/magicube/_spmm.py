@@ -32,7 +32,7 @@ from magicube._plan import (
     size_range,
 )
 from magicube.errors import InvalidValueError
-from magicube.sparse import SrBcrs
+from magicube.sparse import SrBcrs, Vnm
 
 
 def _lengths(rows: int, cols: int) -> dict[str, dict[str, int]]:
@@ -45,8 +45,13 @@ def _lengths(rows: int, cols: int) -> dict[str, dict[str, int]]:
     }
 
 
+def _check_lhs(A: Any) -> SrBcrs | Vnm:
+    """Raise unless A is of a format that SpMM takes."""
+    return A if isinstance(A, Vnm) else check_sparse(A, "A", host_only=False)
+
+
 def _problem(
-    A: SrBcrs,
+    A: SrBcrs | Vnm,
     lhs: DType,
     B: tuple[DType, str],
     C: tuple[DType, str],
@@ -74,7 +79,7 @@ def _problem(
     return Problem(A, A._descriptor(lhs), entries, check_implementation(implementation))
 
 
-def _lhs_dtype(A: SrBcrs, wanted: object) -> DType:
+def _lhs_dtype(A: SrBcrs | Vnm, wanted: object) -> DType:
     if wanted is None:
         if A._dtype is None:
             raise InvalidValueError(
@@ -146,7 +151,7 @@ def _execute(
 
 
 def spmm(
-    A: SrBcrs,
+    A: SrBcrs | Vnm,
     B: Any,
     *,
     out: Any = None,
@@ -172,8 +177,8 @@ def spmm(
 
     Parameters
     ----------
-    A : SrBcrs
-        M x K, or a batch of them.
+    A : SrBcrs or Vnm
+        M x K, or a batch of them. A Vnm has n = 2; its B is of its own type.
     B : array or Int4Array
         K x N or (batch, K, N), row- or column-major with any leading dimension. With A it is one
         of the pairs int16/int16, int16/int8, int16/int4, int12/int8, int12/int4, int8/int8,
@@ -220,7 +225,7 @@ def spmm(
     Raises
     ------
     TypeError
-        If A is not an SrBcrs or B no array.
+        If A is no SrBcrs or Vnm, or B no array.
     InvalidValueError
         If a shape, a stride or a value breaks a rule.
     NotSupportedError
@@ -228,7 +233,7 @@ def spmm(
     DeviceMismatchError
         If the arrays lie on different devices.
     """
-    A = check_sparse(A, "A", host_only=False)
+    A = _check_lhs(A)
     call = A._call(handle, "A", ordered=False)
     right = matrix(B, "B", dtype=rhs_dtype, call=call)
     batch = check_batch(A, right)
@@ -262,7 +267,7 @@ class SpMMPlan(Plan):
 
     Parameters
     ----------
-    A : SrBcrs
+    A : SrBcrs or Vnm
         M x K, or a batch. Packed (value modes fixed and updatable): its arrays may then be freed.
     rhs_dtype
         Type of B.
@@ -312,7 +317,7 @@ class SpMMPlan(Plan):
 
     def __init__(
         self,
-        A: SrBcrs,
+        A: SrBcrs | Vnm,
         *,
         rhs_dtype: object,
         out_dtype: object = None,
@@ -331,7 +336,7 @@ class SpMMPlan(Plan):
         implementation: str | None = None,
         handle: Handle | None = None,
     ) -> None:
-        A = check_sparse(A, "A", host_only=False)
+        A = _check_lhs(A)
         self._rhs = resolve_dtype(rhs_dtype, "rhs_dtype"), rhs_order
         lhs = _lhs_dtype(A, lhs_dtype)
         self._values = A._value_count, lhs, A.batch_count if A._batch == "values" else None
@@ -378,7 +383,7 @@ class SpMMPlan(Plan):
         alpha, beta : float
         a_scale, b_scale, bias, c_scale : number or array of fp32
             Those that the plan was made for, and no others.
-        values : SrBcrs or array
+        values : SrBcrs, Vnm or array
             A's values in its layout, for value_mode "per_call" alone.
 
         Returns
@@ -424,7 +429,7 @@ class SpMMPlan(Plan):
 
         Parameters
         ----------
-        values : SrBcrs or array
+        values : SrBcrs, Vnm or array
             In A's layout, of its type and shape.
 
         Raises
@@ -439,7 +444,7 @@ class SpMMPlan(Plan):
 
     def _own_values(self, values: Any, call: Call) -> Stored:
         """Values for A, in A's layout and of its shape."""
-        if isinstance(values, SrBcrs):
+        if isinstance(values, (SrBcrs, Vnm)):
             if values.values is None:
                 raise InvalidValueError("values is a pattern alone; it has no values")
             values = values.values
@@ -449,7 +454,7 @@ class SpMMPlan(Plan):
 
 
 def _declared(
-    A: SrBcrs, n: object, granularities: Mapping[str, object], batched: Iterable[str]
+    A: SrBcrs | Vnm, n: object, granularities: Mapping[str, object], batched: Iterable[str]
 ) -> dict[str, Scales]:
     """The plan's arrays; a batch of scales a column needs one N, so that its stride is known."""
     smallest, largest = size_range(n, "n")
@@ -463,6 +468,17 @@ def _declared(
     return declared
 
 
-def spmm_implementations(device: str = "cpu") -> list[str]:
-    """Names of the implementations of SpMM on a device ("cpu" or "cuda"), the reference last."""
+def spmm_implementations(device: str = "cpu", format: str = "sr_bcrs") -> list[str]:
+    """Names of the implementations of SpMM, the reference last.
+
+    Parameters
+    ----------
+    device : {"cpu", "cuda"}
+    format : {"sr_bcrs", "vnm"}
+        Of A.
+    """
+    if format not in ("sr_bcrs", "vnm"):
+        raise InvalidValueError(f"format is {format!r}; it must be 'sr_bcrs' or 'vnm'")
+    if format == "vnm":
+        return _native.vnm_implementations(choose(device, _native.DEVICES, "device"))
     return implementations(_native.SpMMPlan, device)

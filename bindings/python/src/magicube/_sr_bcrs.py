@@ -304,11 +304,12 @@ class SrBcrsArrays:
                 call.array(array, name)
 
     def _require_host(self, operation: str) -> None:
-        """Raise unless the matrix lies in host memory, where every operation exists."""
+        """Raise unless the matrix lies in host memory, which every operation takes."""
         if self._place.on_cuda:
             raise NotSupportedError(
-                f"{operation} has no CUDA implementation in this version, and the matrix lies on "
-                f"CUDA device {self._place.ordinal}; call it on a copy in host memory: A.cpu()"
+                f"{operation} takes matrices in host memory alone in this version of the Python "
+                f"package, and the matrix lies on CUDA device {self._place.ordinal}; call it on a "
+                "copy in host memory: A.cpu()"
             )
 
     def _descriptor(self, dtype: DType | None = None) -> _native.SpMat:

@@ -16,9 +16,10 @@ from magicube._dtypes import DTYPES, DType, resolve_dtype
 from magicube._int4 import Int4Array
 from magicube._place import CPU
 from magicube._sr_bcrs_dense import SrBcrsDense
+from magicube._vnm import Vnm
 from magicube.errors import InvalidValueError, NotSupportedError
 
-__all__ = ["SrBcrs", "validate"]
+__all__ = ["SrBcrs", "Vnm", "validate"]
 
 
 class SrBcrs(SrBcrsDense):
@@ -326,12 +327,12 @@ def _plain(values: AnyArray, count: int, dtype: DType) -> AnyArray:
     return Int4Array(values.reshape(1, -1), (1, count)).unpack().reshape(-1)
 
 
-def validate(A: SrBcrs, *, handle: Handle | None = None) -> None:
+def validate(A: SrBcrs | Vnm, *, handle: Handle | None = None) -> None:
     """Check a sparse matrix wholly, whatever the handle's validation level.
 
     Parameters
     ----------
-    A : SrBcrs
+    A : SrBcrs or Vnm
     handle : Handle, optional
 
     Raises

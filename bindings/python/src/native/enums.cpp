@@ -53,6 +53,13 @@ void bind_enums(py::module_& module) {
     add<magicubePruneNorm_t>(module, "NORMS", {{"l2", MAGICUBE_NORM_L2}, {"l1", MAGICUBE_NORM_L1}});
     add<magicubePruneScope_t>(
         module, "SCOPES", {{"matrix", MAGICUBE_PRUNE_PER_MATRIX}, {"row", MAGICUBE_PRUNE_PER_ROW}});
+    add<magicubeCurvature_t>(module, "CURVATURES",
+                             {{"inputs", MAGICUBE_CURVATURE_INPUTS},
+                              {"hessian", MAGICUBE_CURVATURE_HESSIAN},
+                              {"gradients", MAGICUBE_CURVATURE_GRADIENTS}});
+    add<magicubeObsSelection_t>(
+        module, "OBS_SELECTIONS",
+        {{"exhaustive", MAGICUBE_OBS_EXHAUSTIVE}, {"pairwise", MAGICUBE_OBS_PAIRWISE}});
     add<magicubeCalibration_t>(module, "CALIBRATIONS",
                                {{"absmax", MAGICUBE_CALIBRATION_ABSMAX},
                                 {"percentile", MAGICUBE_CALIBRATION_PERCENTILE},

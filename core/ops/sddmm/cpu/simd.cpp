@@ -21,10 +21,15 @@ namespace {
 
 constexpr int64_t tile_slots = 64;
 
+// Whether operands are unpacked to bytes, and not to words or floats.
+bool as_bytes(const row_kernels& kernels, dtype type) {
+    return is_integer(type) && type != dtype::int16 && kernels.byte_dots;
+}
+
 // Bytes of an unpacked element.
 int64_t element_bytes(const row_kernels& kernels, dtype type) {
     if (is_floating(type)) return sizeof(float);
-    return type != dtype::int16 && kernels.byte_dots ? sizeof(int8_t) : sizeof(int16_t);
+    return as_bytes(kernels, type) ? sizeof(int8_t) : sizeof(int16_t);
 }
 
 // Units of four bytes in an unpacked row.
@@ -75,9 +80,10 @@ void add_long_sums(const products& job, const dot_rows& a, const dot_rows& b, co
                    int64_t* wide) {
     alignas(64) uint32_t sums[most_rows * tile_slots];
     const auto& k = job.kernels;
-    const bool words = job.shape.a_type == dtype::int16;
+    const bool split = job.shape.a_type == dtype::int16;
+    const bool bytes = as_bytes(k, job.shape.a_type);
     // 2^15 * 255 * 256 < 2^31, and 2^7 * 2^7 * 2^15 < 2^31 with the bias of bytes.
-    const int64_t segment = words ? 256 / 2 : k.byte_dots ? (1 << 15) / 4 : (1 << 15) / 2;
+    const int64_t segment = split ? 256 / 2 : bytes ? (1 << 15) / 4 : (1 << 15) / 2;
     const auto add = [&](dots_function dots, int64_t begin, int64_t factor) {
         dots({a.first + begin, a.pitch}, t.rows, {b.first + begin, b.pitch},
              job.pattern.col_indices + t.slot, t.slots, std::min(segment, job.units - begin), sums,
@@ -87,11 +93,11 @@ void add_long_sums(const products& job, const dot_rows& a, const dot_rows& b, co
                 wide[i] += factor * static_cast<int32_t>(sums[i]);
     };
     for (int64_t begin = 0; begin < job.units; begin += segment) {
-        if (words) {
+        if (split) {
             add(k.high_dots, begin, 256);
             add(k.low_dots, begin, 1);
         } else {
-            add(k.byte_dots ? k.byte_dots : k.word_dots, begin, 1);
+            add(bytes ? k.byte_dots : k.word_dots, begin, 1);
         }
     }
 }
@@ -167,7 +173,8 @@ void multiply_tile(const products& job, const epilogue& finish, const tile& t, i
     }
     alignas(64) uint32_t sums[most_rows * tile_slots];
     const bool floats = is_floating(job.shape.a_type);
-    const auto dots = floats ? k.float_dots : k.byte_dots ? k.byte_dots : k.word_dots;
+    const bool bytes = as_bytes(k, job.shape.a_type);
+    const auto dots = floats ? k.float_dots : bytes ? k.byte_dots : k.word_dots;
     dots(a, t.rows, b, cols, t.slots, job.units, sums, tile_slots);
     if (floats) return finish_tile(job, finish, t, all, reinterpret_cast<const float*>(sums));
     finish_tile(job, finish, t, all, reinterpret_cast<const int32_t*>(sums));

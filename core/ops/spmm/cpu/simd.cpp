@@ -4,8 +4,10 @@
 // A is packed in the plan, or for values of each call in the workspace; B is packed a call into
 // tiles of 64 columns, or of 16 where C has few (simd_pack.hpp). A task is one block row and one
 // tile: the rows of B that 64 groups of slots name are interleaved into a panel of 16 KiB, which
-// the L1 cache holds, and multiplied by all V rows; sums of the tile stay on the stack. Where a block row is too long for
-// 32 bits, the sums of each segment are folded into 64 bits; a 16-bit B makes two passes, one a
+// the L1 cache holds, and multiplied by all V rows; one or two rows are multiplied as B's rows
+// arrive. Floats of which each row has two in four slots (an A in V:N:M) are multiplied one by one,
+// with rows of the tile itself. Sums of the tile stay on the stack. Where a block row is too long
+// for 32 bits, the sums of each segment are folded into 64 bits; a 16-bit B makes two passes, one a
 // plane. Neighbouring tasks share a tile of B, which the L2 cache holds up to some 10,000 rows.
 #include <algorithm>
 
@@ -27,7 +29,7 @@ int64_t tile_bytes(const problem& p, const packing& how) {
 }
 
 int64_t value_arrays(const sr_bcrs_view& a) {
-    return separate_values(a) ? a.batch_count : 1;
+    return separate_values(a) ? a.batch_count : std::min<int64_t>(a.batch_count, 1);
 }
 
 // Sections of a plan's buffer and of the workspace.
@@ -114,6 +116,9 @@ void multiply_plane(const multiplication& m, const block_row& of, const char* pl
         const auto direct = pitch <= 2 && of.rows == pitch ? kernels.direct[pitch - 1] : nullptr;
         if (direct) {
             direct(plane, m.a.col_indices + slot, slots, segment, first, sums);
+        } else if (m.how.kept) {
+            const auto* tile = reinterpret_cast<const uint32_t*>(plane);
+            kernels.multiply(tile, segment, groups, pitch, of.rows, first, sums);
         } else {
             kernels.gather(plane, m.a.col_indices + slot, slots, panel);
             kernels.multiply(panel, segment, groups, pitch, of.rows, first, sums);
@@ -167,7 +172,7 @@ class simd_plan final : public stored_plan<operation> {
     simd_plan(const context& ctx, const spmm::problem& p, plan_resources resources)
         : stored_plan(ctx, p, std::move(resources)),
           kernels_(kernels_of(usable_level())),
-          how_(packing_for(kernels_.for_columns(p.n_max), p.pattern.type, p.b_type)),
+          how_(packing_for(kernels_.for_columns(p.n_max), p.pair(), p.two_of_four)),
           sections_(p, how_, stored().bytes()) {
         find_starts();
         const bool is_float = how_.kind == lane_kind::floats;
@@ -198,7 +203,7 @@ class simd_plan final : public stored_plan<operation> {
         const int64_t matrix_units = value_arrays(p.pattern) > 1 ? sections_.array_units : 0;
         // Both widths of tiles read A as it is packed.
         const auto& kernels = kernels_.for_columns(args.b.cols);
-        const packing how = packing_for(kernels, p.pattern.type, p.b_type);
+        const packing how = packing_for(kernels, p.pair(), p.two_of_four);
         multiplication m{p,
                          args,
                          how,
@@ -259,7 +264,7 @@ class simd_plan final : public stored_plan<operation> {
 // Of a plan's widest tiles.
 packing widest_packing(const problem& p) {
     const auto& kernels = kernels_of(usable_level()).for_columns(p.n_max);
-    return packing_for(kernels, p.pattern.type, p.b_type);
+    return packing_for(kernels, p.pair(), p.two_of_four);
 }
 
 std::string decline(const context&, const problem& p) {
@@ -276,7 +281,8 @@ buffer_needs needs(const context&, const problem& p) {
     return {parts.plan_bytes, parts.workspace_bytes};
 }
 
-// Groups of four bytes, each gathered once and multiplied by V rows.
+// Groups of four bytes, each gathered once and multiplied by V rows; half as many where rows bring
+// their own, but with more loads.
 double cost(const context& ctx, const problem& p) {
     const auto level = usable_level();
     const auto how = widest_packing(p);
@@ -290,7 +296,7 @@ double cost(const context& ctx, const problem& p) {
                            static_cast<double>(how.tile_cols) * static_cast<double>(p.batch_count);
     const double groups = static_cast<double>(p.pattern.slots) /
                           static_cast<double>(slots_per_group(how.kind)) *
-                          static_cast<double>(how.planes);
+                          static_cast<double>(how.planes) * (how.kept ? 0.75 : 1.0);
     const double rows = static_cast<double>(p.pattern.vector_length) + 2;
     return 5 + groups * rows * columns / (groups_per_us * threads);
 }

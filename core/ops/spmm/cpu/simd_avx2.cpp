@@ -101,8 +101,8 @@ constexpr product_kernels words = {{0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14
 #undef MAGICUBE_DIRECT
 
 template <int64_t Cols>
-constexpr tile_kernels tiles = {Cols,         nullptr,       nullptr,
-                                &words<Cols>, &floats<Cols>, select_finish<Cols>};
+constexpr tile_kernels tiles = {
+    Cols, nullptr, nullptr, &words<Cols>, &floats<Cols>, &kept_floats<Cols>, select_finish<Cols>};
 
 }  // namespace
 

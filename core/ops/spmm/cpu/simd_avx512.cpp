@@ -188,8 +188,9 @@ template <int64_t Cols>
 constexpr auto words = products<word_lanes, Cols, lane_kind::words>(word_order);
 
 template <int64_t Cols>
-constexpr tile_kernels tiles = {Cols,         &signed_bytes<Cols>, &unsigned_bytes<Cols>,
-                                &words<Cols>, &floats<Cols>,       select_finish<Cols>};
+constexpr tile_kernels tiles = {
+    Cols,          &signed_bytes<Cols>, &unsigned_bytes<Cols>, &words<Cols>,
+    &floats<Cols>, &kept_floats<Cols>,  select_finish<Cols>};
 
 }  // namespace
 

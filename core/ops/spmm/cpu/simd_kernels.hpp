@@ -43,6 +43,7 @@ struct product_kernels {
     // Which piece of a tile's columns lies at each place of a packed row of B.
     uint8_t piece_order[wide_tile / piece_cols];
     // Interleaves `slots` packed rows of B, those named by cols, into groups: panel[group][column].
+    // Null for kept_floats, which read the tile of B itself.
     void (*gather)(const char* b, const int32_t* cols, int64_t slots, uint32_t* panel);
     // sums[row][column] (+)= a segment of A, which is an initial sum a row and then
     // [group][row], times a panel. `pitch` is the number of rows in the segment. `first` starts
@@ -78,6 +79,7 @@ struct tile_kernels {
     const product_kernels* unsigned_bytes;
     const product_kernels* words;
     const product_kernels* floats;
+    const product_kernels* kept_floats;  // A brings two elements of each four slots; see simd_pack
     finish_function (*select_finish)(dtype c_type, tile_sum sum);
 };
 

@@ -44,13 +44,39 @@ void pack_segment(const sr_bcrs_view& a, int64_t matrix, int64_t begin, int64_t 
     for (int64_t v = 0; v < v_count; ++v) target[v] = 0U - bias * row_sums[v];
 }
 
+// Each row's elements, and zeros up to half of the slots.
+template <dtype A>
+void pack_kept(const sr_bcrs_view& a, int64_t matrix, int64_t begin, int64_t end,
+               uint32_t* target) {
+    const int64_t v_count = a.vector_length;
+    std::fill_n(target, v_count, 0U);
+    uint32_t* unit = target + v_count;
+    for (int64_t v = 0; v < v_count; ++v) {
+        const uint32_t* const row_end = unit + (end - begin);
+        for (int64_t slot = begin; slot < end && unit != row_end; ++slot) {
+            if (!a.exists(slot, v)) continue;
+            const auto value = element<A>::load(a.values, a.value_index(matrix, slot, v));
+            *unit++ = lane_bits<A>(value, lane_kind::floats);
+            *unit++ = static_cast<uint32_t>(a.col_indices[slot]);
+        }
+        while (unit != row_end) {
+            *unit++ = 0;
+            *unit++ = static_cast<uint32_t>(a.col_indices[begin]);
+        }
+    }
+}
+
 template <dtype A>
 void pack_block_row(const sr_bcrs_view& a, int64_t matrix, int64_t index, const packing& how,
                     uint32_t* target) {
     const int64_t end = a.row_end[index];
     for (int64_t slot = a.row_begin[index]; slot < end; slot += how.segment_slots()) {
         const int64_t last = std::min(slot + how.segment_slots(), end);
-        pack_segment<A>(a, matrix, slot, last, how.kind, target);
+        if (how.kept) {
+            pack_kept<A>(a, matrix, slot, last, target);
+        } else {
+            pack_segment<A>(a, matrix, slot, last, how.kind, target);
+        }
         target += packed_block_row_units(a.vector_length, last - slot, how);
     }
 }
@@ -163,8 +189,11 @@ void visit_b(dtype type, const Visitor& visitor) {
 
 }  // namespace
 
-packing packing_for(const tile_kernels& kernels, dtype lhs, dtype rhs) {
+packing packing_for(const tile_kernels& kernels, precision_pair pair, bool two_of_four) {
+    const dtype lhs = pair.lhs, rhs = pair.rhs;
     const int64_t cols = kernels.cols;
+    if (is_floating(lhs) && two_of_four)
+        return {lane_kind::floats, 1, kernels.kept_floats, cols, true};
     if (is_floating(lhs)) return {lane_kind::floats, 1, kernels.floats, cols};
     const bool bytes = lhs == dtype::uint8 || lhs == dtype::int8 || lhs == dtype::int4;
     if (bytes && lhs == dtype::uint8 && kernels.unsigned_bytes)

@@ -100,8 +100,8 @@ constexpr product_kernels words = {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13
 #undef MAGICUBE_DIRECT
 
 template <int64_t Cols>
-constexpr tile_kernels tiles = {Cols,         nullptr,       nullptr,
-                                &words<Cols>, &floats<Cols>, select_finish<Cols>};
+constexpr tile_kernels tiles = {
+    Cols, nullptr, nullptr, &words<Cols>, &floats<Cols>, &kept_floats<Cols>, select_finish<Cols>};
 
 }  // namespace
 

@@ -12,7 +12,7 @@ namespace {
 using magicube::cuda::scales_on_device;
 
 // Every array of an execution lies where the handle's device reaches it.
-void require_operands_on_device(const context& ctx, const arguments& args) {
+void require_operands_on_device(const context& ctx, const product_arguments& args) {
     const std::pair<const void*, const char*> operands[] = {{args.b.values, "B"},
                                                             {args.c.values, "C"},
                                                             {args.a_values, "args->a_values"},
@@ -29,7 +29,8 @@ void require_operands_on_device(const context& ctx, const arguments& args) {
 
 }  // namespace
 
-store_arguments make_store_arguments(const context& ctx, const problem& p, const arguments& args) {
+store_arguments make_store_arguments(const context& ctx, const product_problem& p,
+                                     const product_arguments& args) {
     require_operands_on_device(ctx, args);
     const dense_view& c = args.c;
     const bool by_rows = c.storage == order::row;

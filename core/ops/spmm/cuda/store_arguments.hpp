@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every CUDA kernel of SpMM is told about C and the epilogue.
+// What every CUDA kernel of a product (core/ops/product.hpp) is told about C and the epilogue.
 #pragma once
 
 #include "core/ops/cuda/operands.hpp"
-#include "core/ops/spmm/spmm.hpp"
+#include "core/ops/product.hpp"
 
 namespace magicube::spmm::cuda {
 
@@ -33,6 +33,7 @@ struct store_arguments {
 };
 
 // Throws device_mismatch if an array of the execution lies elsewhere.
-store_arguments make_store_arguments(const context& ctx, const problem& p, const arguments& args);
+store_arguments make_store_arguments(const context& ctx, const product_problem& p,
+                                     const product_arguments& args);
 
 }  // namespace magicube::spmm::cuda

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan for a range of N that reaches beyond the stream family: A is packed twice, for few columns
-// and for more, and an execution's N picks one.
+// A plan for a range of N that reaches beyond what the stream family does best: A is packed twice,
+// for few columns and for more, and an execution's N picks one.
 #include <algorithm>
 #include <array>
 #include <mutex>
@@ -61,7 +61,8 @@ struct division {
                 continue;
             wide = limited(p, n + 1, p.n_max);
             const row* best = cheapest(ctx, wide, nullptr);
-            if (best != &cuda_stream) wide_row = best;
+            // Wider problems are cut for fewer CTAs a column by the stream family too.
+            if (best != &cuda_stream || p.n_max > boundaries[0]) wide_row = best;
             break;
         }
         if (!wide_row)

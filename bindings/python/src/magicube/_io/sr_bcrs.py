@@ -40,7 +40,8 @@ REQUIRED = ARRAYS[:3]
 SUFFIXES = (".safetensors", ".npz")
 
 
-def _suffix(path: PathLike) -> str:
+def suffix_of(path: PathLike) -> str:
+    """The end of a path, which tells the container."""
     suffix = os.path.splitext(os.fspath(path))[1].lower()
     if suffix not in SUFFIXES:
         raise FileFormatError(path, f"ends in {suffix!r}; it must end in {' or '.join(SUFFIXES)}")
@@ -75,7 +76,7 @@ def save_sr_bcrs(
     FileFormatError
         If the path ends otherwise, or cannot be written.
     """
-    suffix = _suffix(path)
+    suffix = suffix_of(path)
     named = matrices if isinstance(matrices, Mapping) else {"": matrices}
     arrays: dict[str, Array] = dict(tensors or {})
     described: dict[str, Any] = {}
@@ -99,17 +100,18 @@ def save_sr_bcrs(
         safetensors.write(path, arrays, {KEY: text})
     else:
         for name in tensors or {}:
-            if _bits(arrays[name]) is not arrays[name]:
+            if stored_bits(arrays[name]) is not arrays[name]:
                 raise FileFormatError(
                     path,
                     f"array {shorten(name)} is of {arrays[name].dtype}, which .npz files do not "
                     "have; write a .safetensors file",
                 )
-        stored = {name: _bits(array) for name, array in arrays.items()}
+        stored = {name: stored_bits(array) for name, array in arrays.items()}
         npz.write(path, {KEY: np.frombuffer(text.encode(), np.uint8), **stored})
 
 
-def _bits(array: Array) -> Array:
+def stored_bits(array: Array) -> Array:
+    """An array as .npz files hold it: bf16 and e4m3 as their bits."""
     if array.dtype.kind == "V" or array.dtype.name in ("bfloat16", "float8_e4m3fn"):
         return np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
     return array
@@ -118,52 +120,53 @@ def _bits(array: Array) -> Array:
 # ---- reading -------------------------------------------------------------------------------------
 
 
-class _Source:
+class Source:
     """The arrays of a file, whatever its container."""
 
-    def __init__(self, path: PathLike) -> None:
+    def __init__(self, path: PathLike, key: str = KEY) -> None:
         self.path = path
-        self.raw_bits = _suffix(path) == ".npz"
+        self.key = key
+        self.raw_bits = suffix_of(path) == ".npz"
         self.names: list[str]
         self.read: Callable[[str], Array]
         text: str | None
         if self.raw_bits:
             archive = npz.Archive(path)
             self.names, self.read = archive.names, archive.read
-            text = self._archive_text(archive) if KEY in archive.names else None
+            text = self._archive_text(archive) if key in archive.names else None
         else:
             container = safetensors.Container(path)
             self.names, self.read = list(container.tensors), container.read
-            text = container.metadata.get(KEY)
+            text = container.metadata.get(key)
         self.matrices = None if text is None else self._parse(text)
 
     def _archive_text(self, archive: npz.Archive) -> str:
-        raw = archive.read(KEY)
+        raw = archive.read(self.key)
         if raw.dtype != np.uint8 or raw.ndim != 1:
-            raise FileFormatError(self.path, f"member {KEY!r} must be a line of bytes")
+            raise FileFormatError(self.path, f"member {self.key!r} must be a line of bytes")
         return raw.tobytes().decode("utf-8", errors="replace")
 
     def _parse(self, text: str) -> dict[str, Any]:
         try:
             described = safetensors.parse_json(text)
         except (ValueError, RecursionError) as error:
-            raise FileFormatError(self.path, f"{KEY} is no valid JSON: {error}") from error
+            raise FileFormatError(self.path, f"{self.key} is no valid JSON: {error}") from error
         if not isinstance(described, dict) or described.get("version") != VERSION:
             version = described.get("version") if isinstance(described, dict) else described
             raise FileFormatError(
-                self.path, f"{KEY} has version {shorten(version)}; this package reads {VERSION}"
+                self.path, f"{self.key} has version {shorten(version)}; this package reads {VERSION}"
             )
         matrices = described.get("matrices")
         if not isinstance(matrices, dict):
             raise FileFormatError(
-                self.path, f"{KEY} has matrices {shorten(matrices)}; it must map names to matrices"
+                self.path, f"{self.key} has matrices {shorten(matrices)}; it must map names to matrices"
             )
         return matrices
 
 
 def list_sr_bcrs(path: PathLike) -> list[str]:
     """Names of the SR-BCRS matrices in a file: none if it is another file of the container."""
-    return list(_Source(path).matrices or {})
+    return list(Source(path).matrices or {})
 
 
 def load_sr_bcrs(
@@ -185,7 +188,7 @@ def load_sr_bcrs(
     """
     from magicube.sparse import SrBcrs
 
-    source = _Source(path)
+    source = Source(path)
     if not source.matrices:
         raise FileFormatError(
             path, f"holds no SR-BCRS matrix: the entry {KEY!r} is missing or empty"
@@ -249,7 +252,7 @@ def _checked_entry(path: PathLike, name: str, entry: Any) -> dict[str, Any]:
     return {**entry, "dtype": dtype}
 
 
-def _read_arrays(source: _Source, name: str, entry: dict[str, Any]) -> dict[str, Array]:
+def _read_arrays(source: Source, name: str, entry: dict[str, Any]) -> dict[str, Array]:
     """The matrix's arrays, of the types that its entry names."""
     present = [part for part in ARRAYS if _array_name(name, part) in source.names]
     missing = [part for part in REQUIRED if part not in present]
@@ -276,7 +279,7 @@ def _read_arrays(source: _Source, name: str, entry: dict[str, Any]) -> dict[str,
     for part in present:
         array = source.read(_array_name(name, part))
         wanted = expected[part]
-        if source.raw_bits and array.dtype == _bits(np.empty(0, wanted)).dtype:
+        if source.raw_bits and array.dtype == stored_bits(np.empty(0, wanted)).dtype:
             array = array.view(wanted)
         if array.dtype != wanted:
             raise FileFormatError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""magicube bench spmm | sddmm | softmax"""
+"""magicube bench spmm | sddmm | softmax | attention"""
 
 from __future__ import annotations
 
@@ -54,6 +54,8 @@ PlotOption = Annotated[
     str, typer.Option(help="Write a plot to this PNG file: of a sweep with peers, the speed-up.")
 ]
 ScoresOption = Annotated[str, typer.Option("--in", help="fp32, fp16 or int32.")]
+InputOption = Annotated[str, typer.Option("--in", help="Of Q, K and V: fp32, fp16 or bf16.")]
+HeadsOption = Annotated[int, typer.Option(min=1, help="Heads, all over one pattern.")]
 
 # Options by name: type and default.
 PATTERN = {
@@ -119,6 +121,7 @@ def _time(
         error = np.abs(peer.dense(peer.run()) - exact).max(initial=0)
         fields["peers"][name] = times[name].as_fields() | {
             "speedup": times[name].median / own.median,
+            "cpu_speedup": times[name].processor / own.processor if own.processor else None,
             "max_abs_error": float(error) if math.isfinite(error) else None,
             "agrees": bool(error <= PEER_TOLERANCE * np.abs(exact).max(initial=0)),
             "note": peer.note,
@@ -150,8 +153,11 @@ def measure(setting: Setting, options: dict[str, Any], current: Session) -> dict
         "out": setting.out,
         "alpha": problem.alpha,
         "threads": setting.threads,
+        **({"heads": setting.heads} if setting.operation == "attention" else {}),
         "seed": setting.seed,
-        "implementation": problem.implementation,
+        "implementation": problem.info.implementation,
+        "plan_bytes": problem.info.plan_bytes,
+        "workspace_bytes": problem.info.workspace_bytes,
         **timed,
         "max_abs_error": error if math.isfinite(error) else None,
         "correct": right,
@@ -167,7 +173,9 @@ def _render(results: list[dict[str, Any]], console: Console) -> None:
         console.print(
             f"{describe(result)}, sparsity {result['sparsity']:g}, seed {result['seed']}"
         )
-        table = Table("contestant", "median us", "min us", "max us", "speedup over it", "error")
+        table = Table(
+            "contestant", "median us", "min us", "max us", "cpu us", "speedup over it", "error"
+        )
         own = f"magicube ({result['implementation']})"
         rows = [(own, result, "", _shown(result["max_abs_error"]))]
         rows += [
@@ -175,10 +183,14 @@ def _render(results: list[dict[str, Any]], console: Console) -> None:
             for name, peer in result["peers"].items()
         ]
         for name, entry, speedup, error in rows:
-            times = [f"{entry[key]:.0f}" for key in ("time_us", "min_us", "max_us")]
+            times = [f"{entry[key]:.0f}" for key in ("time_us", "min_us", "max_us", "cpu_us")]
             table.add_row(name, *times, speedup, error)
         console.print(table)
-        console.print(f"{result['gops']:.2f} Gop/s over the elements stored")
+        console.print(
+            f"{result['gops']:.2f} Gop/s over the elements stored; plan "
+            f"{result['plan_bytes'] / 2**20:.1f} MiB, workspace "
+            f"{result['workspace_bytes'] / 2**20:.1f} MiB"
+        )
         for name, reason in result.get("missing_peers", {}).items():
             console.print(f"no {name}: {reason}")
         if not result["correct"]:
@@ -244,6 +256,8 @@ def _command(operation: str, text: str, options: dict[str, tuple[Any, Any]]) -> 
         if "scores" in values:
             values["lhs"] = values["rhs"] = values.pop("scores")
             values["k"] = 0
+        if "inputs" in values:
+            values["lhs"] = values["rhs"] = values.pop("inputs")
         _run(operation, values, context.args)
 
     parameters = [
@@ -281,5 +295,14 @@ _command(
     {
         "m": (MOption, 2048), "n": (NOption, 2048), **PATTERN,
         "scores": (ScoresOption, "fp32"), "out": (TypeOption, "fp32"),
+    },
+)
+_command(
+    "attention",
+    "softmax(Q K^T / sqrt(k)) V, with m queries and n keys of width k, over a sparse pattern "
+    "(m x n).",
+    {
+        "m": (MOption, 2048), "k": (KOption, 64), "n": (NOption, 2048), "heads": (HeadsOption, 8),
+        **PATTERN, "inputs": (InputOption, "fp32"), "out": (TypeOption, "fp32"),
     },
 )

@@ -6,7 +6,6 @@ A problem follows from a random generator alone, so that seed and number reprodu
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -109,10 +108,10 @@ def random_dense(rng: Rng, dtype: str, shape: tuple[int, ...], order: str) -> tu
     values = oracle.random_values(rng, dtype, shape)
     if dtype == "int4":
         return mc.pack_int4(values, order), values
-    return _spread(rng, values, order), values
+    return spread(rng, values, order), values
 
 
-def _spread(rng: Rng, values: Array, order: str) -> Array:
+def spread(rng: Rng, values: Array, order: str) -> Array:
     """The same values in the given order, with lines further apart than they need be."""
     gap = pick(rng, (0, 0, 1, 5))
     *batch, rows, cols = values.shape
@@ -129,7 +128,7 @@ def _scales(rng: Rng, shape: tuple[int, ...]) -> Array:
     return rng.uniform(0.001, 0.1, shape).astype(np.float32)
 
 
-def _describe(expected: oracle.Interval, result: Array, what: str) -> str | None:
+def describe(expected: oracle.Interval, result: Array, what: str) -> str | None:
     """The first element that is wrong."""
     if result.shape != expected.lowest.shape:
         return f"{what} has shape {result.shape}; {expected.lowest.shape} is right"
@@ -144,13 +143,13 @@ def _describe(expected: oracle.Interval, result: Array, what: str) -> str | None
 
 
 def _same(expected: Array, result: Array, what: str) -> str | None:
-    return _describe(oracle.Interval(expected, expected), np.asarray(result), what)
+    return describe(oracle.Interval(expected, expected), np.asarray(result), what)
 
 
 # ---- SpMM ----------------------------------------------------------------------------------------
 
 
-def _spmm_epilogue(
+def spmm_epilogue(
     rng: Rng, out_dtype: str, rows: int, cols: int, batch: int | None
 ) -> tuple[dict[str, Any], dict[str, Any], oracle.Epilogue]:
     """Declaration for the plan, arguments of the call, and the oracle's epilogue."""
@@ -195,7 +194,7 @@ def spmm_case(rng: Rng, device: str = "cpu") -> Case:
     head = () if batch is None else (batch,)
     orders = {"rhs_order": pick(rng, "CF"), "out_order": pick(rng, "CF")}
     b, b_values = random_dense(rng, rhs, (*head, inner, cols), orders["rhs_order"])
-    declared, given, epilogue = _spmm_epilogue(rng, out, rows, cols, batch)
+    declared, given, epilogue = spmm_epilogue(rng, out, rows, cols, batch)
     start = oracle.random_values(rng, out, (*head, rows, cols))
     mode = pick(rng, ("fixed", "updatable", "per_call"))
     expected = oracle.product(sparse.values, b_values, integer, epilogue, out, start)
@@ -210,7 +209,7 @@ def spmm_case(rng: Rng, device: str = "cpu") -> Case:
         )
         if mode == "updatable":
             plan.update_values(matrix.values)
-        c = _spread(rng, start, orders["out_order"])
+        c = spread(rng, start, orders["out_order"])
         if epilogue.beta == 0 and not oracle.is_integer(out):
             c[...] = np.nan  # what C held must not matter
         arguments = {
@@ -220,7 +219,7 @@ def spmm_case(rng: Rng, device: str = "cpu") -> Case:
         values = matrix.values if mode == "per_call" else None
         result = plan(on_device(b, device), on_device(c, device), values=values, **arguments)
         shown = result.numpy() if isinstance(result, mc.DeviceArray) else np.asarray(result)
-        return _describe(expected, shown, "C")
+        return describe(expected, shown, "C")
 
     told = {
         "lhs": lhs, "rhs": rhs, "out": out, "n": cols, "dense_batch": batch, "value_mode": mode,
@@ -273,7 +272,7 @@ def sddmm_case(rng: Rng) -> Case:
         result = mc.sddmm(
             sparse.matrix, a, b, out_dtype=out, alpha=alpha, implementation=implementation, **given
         )
-        return _describe(raw, np.asarray(result.values), "values")
+        return describe(raw, np.asarray(result.values), "values")
 
     told = {
         "type": dtype, "out": out, "k": inner, "pattern": sparse.parameters, "alpha": alpha,
@@ -336,20 +335,6 @@ def softmax_case(rng: Rng) -> Case:
 # ---- attention -----------------------------------------------------------------------------------
 
 
-def _attention_exact(q: Array, k: Array, v: Array, mask: Array) -> tuple[Array, Array]:
-    """softmax(q k^T / sqrt(width)) v over the mask in fp64, and how far fp32 may be off."""
-    width = q.shape[-1]
-    keys = np.swapaxes(k, -1, -2)
-    scores = np.where(mask, q @ keys * width**-0.5, -np.inf)
-    reach = np.where(mask, abs(q) @ abs(keys) * width**-0.5, 0).max(-1, initial=0, keepdims=True)
-    top = scores.max(-1, initial=-np.inf, keepdims=True)
-    weights = np.exp(scores - np.where(np.isfinite(top), top, 0))
-    total = weights.sum(-1, keepdims=True)
-    weights /= np.where(total > 0, total, 1)
-    slack = (2 * reach * (width + 4) + k.shape[-2] + 16) * 2.0**-22
-    return weights @ v, slack * (weights @ abs(v))
-
-
 def attention_case(rng: Rng) -> Case:
     """Sparse attention with any pattern, heads, causal offset and key lengths."""
     dtype, out = pick(rng, ("fp32", "fp16", "bf16")), pick(rng, ("fp32", "fp16", "bf16"))
@@ -370,7 +355,7 @@ def attention_case(rng: Rng) -> Case:
         given["key_lengths"] = rng.integers(0, cols + 1, batch)
         mask = mask & (np.arange(cols) < given["key_lengths"][:, None, None, None])
     keys, values = (np.repeat(x.astype(np.float64), heads // kv_heads, axis=1) for x in (k, v))
-    exact, bound = _attention_exact(q.astype(np.float64), keys, values, mask)
+    exact, bound = oracle.attention(q.astype(np.float64), keys, values, mask)
     digits = {"fp32": 24, "fp16": 11, "bf16": 8}[out]
     bound = bound + abs(exact) * 1.01 * 2.0**-digits + (2.0**-24 if out == "fp16" else 1e-37)
 
@@ -468,20 +453,3 @@ def quantize_case(rng: Rng) -> Case:
         "order": order, "out_order": out_order,
     }
     return Case(told, run)
-
-
-CUDA_OPERATIONS: dict[str, Callable[[Rng], Case]] = {
-    "spmm": functools.partial(spmm_case, device="cuda"),
-}
-
-Listing = Callable[[str], list[str]]
-
-OPERATIONS: dict[str, tuple[Callable[[Rng], Case], Listing | None]] = {
-    "spmm": (spmm_case, mc.spmm_implementations),
-    "sddmm": (sddmm_case, mc.sddmm_implementations),
-    "sparse_softmax": (softmax_case, mc.sparse_softmax_implementations),
-    "convert": (convert_case, None),
-    "prune": (prune_case, None),
-    "quantize": (quantize_case, None),
-    "attention": (attention_case, mc.attention_implementations),
-}

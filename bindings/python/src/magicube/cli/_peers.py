@@ -232,3 +232,48 @@ def softmax_peers(scores: Array, mask: Array, threads: int) -> Peers:
     peers.add("numpy_csr_fp32", lambda: _numpy_softmax(scores, mask))
     peers.add("torch_dense_fp32", lambda: _torch_softmax(scores, mask, threads))
     return peers
+
+
+def _numpy_attention(q: Array, k: Array, v: Array, mask: Array) -> Peer:
+    keys = np.ascontiguousarray(np.swapaxes(k, -1, -2))
+    hidden = np.where(mask, np.float32(0), np.float32(-np.inf))
+    factor = np.float32(q.shape[-1] ** -0.5)
+
+    def run() -> Array:
+        scores = q @ keys
+        scores *= factor
+        scores += hidden
+        top = scores.max(-1, keepdims=True)
+        scores -= np.where(np.isfinite(top), top, np.float32(0))
+        np.exp(scores, out=scores)
+        total = scores.sum(-1, keepdims=True)
+        out = scores @ v
+        out /= np.where(total > 0, total, np.float32(1))
+        return np.asarray(out)
+
+    return Peer(run, np.asarray, f"dense with a mask of -infinity; {blas_kernel()}")
+
+
+def _torch_attention(q: Array, k: Array, v: Array, mask: Array | None, threads: int) -> Peer:
+    import torch
+
+    torch.set_num_threads(threads)
+    tensors = [torch.from_numpy(x) for x in (q, k, v)]
+    seen = None if mask is None else torch.from_numpy(mask)
+    attend = torch.nn.functional.scaled_dot_product_attention
+    what = "dense, all keys seen" if mask is None else "dense with a boolean mask"
+    return Peer(
+        lambda: attend(*tensors, attn_mask=seen),
+        lambda y: np.asarray(y.numpy()),
+        f"scaled_dot_product_attention, {what}, torch {torch.__version__}",
+    )
+
+
+def attention_peers(q: Array, k: Array, v: Array, mask: Array, threads: int) -> Peers:
+    """Peers of attention of (heads, length, width) arrays of fp32 over the places of mask."""
+    peers = Peers()
+    peers.add("numpy_dense_fp32", lambda: _numpy_attention(q, k, v, mask))
+    peers.add("torch_masked_fp32", lambda: _torch_attention(q, k, v, mask, threads))
+    # Another product, and the fastest way to the dense one: it sees all keys.
+    peers.add("torch_dense_fp32", lambda: _torch_attention(q, k, v, None, threads))
+    return peers

@@ -22,9 +22,13 @@ def _pyplot() -> Any:
 
 def describe(result: dict[str, Any]) -> str:
     """A benchmark in one line."""
-    softmax = result["operation"] == "softmax"
-    types = result["lhs"] if softmax else f"{result['lhs']} x {result['rhs']}"
-    shape = " x ".join(str(result[size]) for size in ("mn" if softmax else "mkn"))
+    product = result["operation"] in ("spmm", "sddmm")
+    types = f"{result['lhs']} x {result['rhs']}" if product else result["lhs"]
+    shape = " x ".join(
+        str(result[size]) for size in ("mn" if result["operation"] == "softmax" else "mkn")
+    )
+    if "heads" in result:
+        shape = f"{result['heads']} heads of {shape}"
     place = f"{result['threads']} threads" if "threads" in result else result["device"].upper()
     return (
         f"{result['operation']} {shape}, V = {result['vector_length']}, {types} -> "

@@ -13,7 +13,13 @@ import numpy as np
 import magicube as mc
 from magicube import _oracle as oracle
 from magicube.cli._console import UsageError
-from magicube.cli._peers import Peers, sddmm_peers, softmax_peers, spmm_peers
+from magicube.cli._peers import (
+    Peers,
+    attention_peers,
+    sddmm_peers,
+    softmax_peers,
+    spmm_peers,
+)
 
 Array = np.ndarray[Any, Any]
 CUDA_OPERATIONS = ("spmm",)
@@ -21,7 +27,8 @@ CUDA_OPERATIONS = ("spmm",)
 
 @dataclass(frozen=True)
 class Setting:
-    """What is asked for. lhs, rhs: types of the operands; for softmax lhs is that of the scores."""
+    """What is asked for. lhs, rhs: types of the operands; for softmax lhs is that of the scores,
+    for attention that of Q, K and V, and k is their width."""
 
     operation: str
     m: int
@@ -36,6 +43,7 @@ class Setting:
     implementation: str | None
     threads: int
     seed: int
+    heads: int = 1
 
 
 @dataclass(frozen=True)
@@ -48,7 +56,7 @@ class Problem:
     operations: float
     """Of one run, counted over the elements stored."""
     pattern: mc.SrBcrs
-    implementation: str
+    info: mc.PlanInfo
     alpha: float
     peers: Callable[[], tuple[Peers, Array]]
     """The peers, and the float64 result that all have to come near."""
@@ -143,7 +151,7 @@ def spmm(setting: Setting, handle: mc.Handle) -> Problem:
         return spmm_peers(weight, right, setting.threads), exact
 
     work = 2.0 * a.num_vectors * setting.vector_length * setting.n
-    return Problem(run, check, work, a, plan.info.implementation, alpha, peers)
+    return Problem(run, check, work, a, plan.info, alpha, peers)
 
 
 def sddmm(setting: Setting, handle: mc.Handle) -> Problem:
@@ -183,7 +191,7 @@ def sddmm(setting: Setting, handle: mc.Handle) -> Problem:
         return sddmm_peers(left, right, mask, setting.threads), np.where(mask, exact, 0.0)
 
     work = 2.0 * pattern.num_vectors * setting.vector_length * setting.k
-    return Problem(run, check, work, pattern, plan.info.implementation, alpha, peers)
+    return Problem(run, check, work, pattern, plan.info, alpha, peers)
 
 
 def softmax(setting: Setting, handle: mc.Handle) -> Problem:
@@ -216,7 +224,54 @@ def softmax(setting: Setting, handle: mc.Handle) -> Problem:
         )
 
     work = 4.0 * a.num_vectors * setting.vector_length  # scale, exponential, sum, division
-    return Problem(run, check, work, a, plan.info.implementation, alpha, peers)
+    return Problem(run, check, work, a, plan.info, alpha, peers)
+
+
+def attention(setting: Setting, handle: mc.Handle) -> Problem:
+    """Attention of some heads over one pattern."""
+    rng = np.random.default_rng(setting.seed)
+    mask = random_mask(rng, setting.m, setting.n, setting.vector_length, setting.sparsity)
+    pattern = mc.SrBcrs.from_mask(
+        mask, vector_length=setting.vector_length, stride=setting.stride
+    )
+    q, k, v = (
+        oracle.round_to(
+            rng.standard_normal((1, setting.heads, length, setting.k), np.float32), setting.lhs
+        )
+        for length in (setting.m, setting.n, setting.n)
+    )
+    plan = mc.AttentionPlan(
+        pattern, head_dim=setting.k, dtype=setting.lhs, out_dtype=setting.out,
+        q_heads=setting.heads, implementation=setting.implementation, handle=handle,
+    )
+    out = plan(q, k, v, handle=handle)
+
+    def run() -> Any:
+        return plan(q, k, v, out, handle=handle)
+
+    def check() -> tuple[float, bool]:
+        run()
+        error, right = 0.0, True
+        for head in range(setting.heads):
+            exact, slack = oracle.attention(*(x[0, head].astype(np.float64) for x in (q, k, v)),
+                                            mask)
+            expected = oracle.Interval(
+                oracle.round_to((exact - slack).astype(np.float32), setting.out),
+                oracle.round_to((exact + slack).astype(np.float32), setting.out),
+            )
+            one = _compared(expected, out[0, head])
+            error, right = max(error, one[0]), right and one[1]
+        return error, right
+
+    def peers() -> tuple[Peers, Array]:
+        wide = [x[0].astype(np.float64) for x in (q, k, v)]
+        exact = np.stack([oracle.attention(*(x[h] for x in wide), mask)[0]
+                          for h in range(setting.heads)])
+        return attention_peers(*(x[0].astype(np.float32) for x in (q, k, v)), mask,
+                               setting.threads), exact
+
+    work = 4.0 * pattern.num_vectors * setting.vector_length * setting.k * setting.heads
+    return Problem(run, check, work, pattern, plan.info, 1.0, peers)
 
 
 def with_scale(result: mc.SrBcrs | tuple[mc.SrBcrs, Any]) -> tuple[mc.SrBcrs, Any]:
@@ -254,4 +309,5 @@ BUILDERS: dict[str, Callable[[Setting, mc.Handle], Problem]] = {
     "spmm": spmm,
     "sddmm": sddmm,
     "softmax": softmax,
+    "attention": attention,
 }

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""magicube prune"""
+"""magicube prune: SR-BCRS, and the choice of the format"""
 
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from typing import Annotated, Any, Optional
 
 import numpy as np
@@ -15,11 +16,12 @@ import magicube as mc
 from magicube import io
 from magicube import _oracle as oracle
 from magicube._io.safetensors import Container, listing
+from magicube.cli import _prune_vnm as vnm
 from magicube.cli._console import JsonOption, Session, UsageError, choose, session
 from magicube.cli._values import Array, facts, suffix
 
 QUANTISED = ("int16", "int12", "int8", "int4")
-FORMATS = ["sr-bcrs"]
+FORMATS = ["sr-bcrs", "vnm"]
 
 
 def _chosen(container: Container, names: list[str], everything: bool) -> list[str]:
@@ -105,6 +107,45 @@ def _prune_all(
     return matrices, extras, told
 
 
+def _write_sr_bcrs(
+    container: Container, names: list[str], everything: bool, output: str, current: Session,
+    dtype: str, how: dict[str, Any],
+) -> dict[str, Any]:
+    matrices, extras, told = _prune_all(container, names, dtype, how, current)
+    if everything:
+        extras |= _rest(container, names, current)
+    io.save_sr_bcrs(output, matrices, extras)
+    return {
+        "input": container.path, "output": output, "format": "sr-bcrs", "dtype": dtype, **how,
+        "tensors": told,
+        "dense_bytes": sum(entry["dense_bytes"] for entry in told.values()),
+        "sparse_bytes": sum(entry["sparse_bytes"] for entry in told.values()),
+        "output_bytes": os.path.getsize(output),
+    }
+
+
+def _write_vnm(
+    container: Container, names: list[str], everything: bool, output: str, current: Session,
+    how: vnm.How,
+) -> dict[str, Any]:
+    if suffix(output) != ".safetensors":
+        raise UsageError(f"--output is {output!r}; with --format vnm it must end in .safetensors")
+    tensors, told = vnm.prune_all(container, names, how, current)
+    if everything:
+        tensors |= _rest(container, names, current)
+    io.save_safetensors(output, tensors)
+    return {
+        "input": container.path, "output": output, "format": "vnm", **asdict(how),
+        "tensors": told, "output_bytes": os.path.getsize(output),
+    }
+
+
+def _rest(container: Container, names: list[str], current: Session) -> dict[str, Array]:
+    rest = [name for name in container.tensors if name not in names]
+    current.note(f"copied as they are: {listing(rest)}")
+    return {name: container.read(name) for name in rest}
+
+
 def prune(
     weights: Annotated[str, typer.Argument(help="A .safetensors file of dense tensors.")],
     output: Annotated[str, typer.Option("--output", "-o", help=".safetensors or .npz")],
@@ -115,41 +156,57 @@ def prune(
         bool,
         typer.Option("--all", help="Every floating matrix; other tensors are copied as they are."),
     ] = False,
-    format: Annotated[str, typer.Option(help="sr-bcrs")] = "sr-bcrs",
-    vector_length: Annotated[int, typer.Option(help="1, 2, 4, 8, 16, 32 or 64")] = 8,
-    sparsity: Annotated[float, typer.Option(help="Share of vectors to drop.", min=0, max=1)] = 0.9,
-    scope: Annotated[str, typer.Option(help="matrix or row: where vectors compete.")] = "matrix",
+    format: Annotated[
+        str,
+        typer.Option(help="sr-bcrs, or vnm: V:N:M as dense weights, each with NAME.mask."),
+    ] = "sr-bcrs",
+    vector_length: Annotated[
+        int, typer.Option(help="sr-bcrs: 1, 2, 4, 8, 16, 32 or 64")
+    ] = 8,
+    sparsity: Annotated[
+        float, typer.Option(help="sr-bcrs: share of vectors to drop.", min=0, max=1)
+    ] = 0.9,
+    scope: Annotated[
+        str, typer.Option(help="sr-bcrs: matrix or row, where vectors compete.")
+    ] = "matrix",
     norm: Annotated[str, typer.Option(help="l2 or l1")] = "l2",
+    v: Annotated[int, typer.Option("--v", help="vnm: 1, 16, 32, 64, 128 or 256 rows.")] = 64,
+    n: Annotated[int, typer.Option("--n", help="vnm: weights kept of each group.")] = 2,
+    m: Annotated[int, typer.Option("--m", help="vnm: columns of a group.")] = 8,
+    method: Annotated[
+        str, typer.Option(help="vnm: magnitude or obs (second order).")
+    ] = "magnitude",
+    inputs: Annotated[
+        Optional[str],
+        typer.Option(help="obs: a .safetensors file with each layer's inputs, samples x K."),
+    ] = None,
+    damping: Annotated[
+        float, typer.Option(help="obs: of the curvature's mean diagonal.", min=0)
+    ] = 0.01,
     dtype: Annotated[
         str,
         typer.Option(help="fp32, fp16, bf16, e4m3; int16, int12, int8, int4: a scale a row."),
     ] = "fp32",
     json: JsonOption = False,
 ) -> None:
-    """Prune weights by magnitude, in vectors, and store them as SR-BCRS."""
+    """Prune weights by magnitude in vectors, to SR-BCRS, or in the pattern V:N:M."""
     with session(json) as current:
         choose(format, FORMATS, "--format")
         choose(scope, ["matrix", "row"], "--scope")
         choose(norm, ["l2", "l1"], "--norm")
+        choose(method, ["magnitude", "obs"], "--method")
         choose(dtype, [*oracle.FLOAT_TYPES, *QUANTISED], "--dtype")
         if suffix(output) not in (".safetensors", ".npz"):
             raise UsageError(f"--output is {output!r}; it must end in .safetensors or .npz")
         container = Container(weights)
         names = _chosen(container, tensor or [], everything)
-        how = {
+        if format == "vnm":
+            how = vnm.How(v, n, m, method, inputs, damping, norm, dtype)
+            payload = _write_vnm(container, names, everything, output, current, how)
+            current.emit(payload, lambda console: vnm.render(payload, console))
+            return
+        vectors = {
             "vector_length": vector_length, "sparsity": sparsity, "scope": scope, "norm": norm,
         }
-        matrices, extras, told = _prune_all(container, names, dtype, how, current)
-        if everything:
-            rest = [name for name in container.tensors if name not in matrices]
-            extras |= {name: container.read(name) for name in rest}
-            current.note(f"copied as they are: {listing(rest)}")
-        io.save_sr_bcrs(output, matrices, extras)
-        payload = {
-            "input": weights, "output": output, "format": format, "dtype": dtype, **how,
-            "tensors": told,
-            "dense_bytes": sum(entry["dense_bytes"] for entry in told.values()),
-            "sparse_bytes": sum(entry["sparse_bytes"] for entry in told.values()),
-            "output_bytes": os.path.getsize(output),
-        }
+        payload = _write_sr_bcrs(container, names, everything, output, current, dtype, vectors)
         current.emit(payload, lambda console: _render(payload, console))

@@ -15,18 +15,15 @@ LEAST_ROUNDS = 5
 
 
 class Times(NamedTuple):
-    """Microseconds of the timed calls."""
+    """Microseconds of the timed calls, by the clock on the wall but for `processor`."""
 
     median: float
     least: float
     most: float
     calls: int
-
-    def of_each(self, calls: int) -> Times:
-        """Of each of so many equal calls that one timed call made."""
-        return Times(
-            self.median / calls, self.least / calls, self.most / calls, self.calls * calls
-        )
+    processor: float
+    """Median of the time that processors worked for the process, all threads together: what a
+    machine that others load tells best, with one thread."""
 
     def as_fields(self) -> dict[str, Any]:
         return {
@@ -34,16 +31,17 @@ class Times(NamedTuple):
             "min_us": self.least,
             "max_us": self.most,
             "repeats": self.calls,
+            "cpu_us": self.processor,
         }
 
 
-def _elapsed(run: Callable[[], object]) -> float:
-    start = time.perf_counter()
+def _elapsed(run: Callable[[], object]) -> tuple[float, float]:
+    processor, start = time.process_time(), time.perf_counter()
     run()
-    return time.perf_counter() - start
+    return time.perf_counter() - start, time.process_time() - processor
 
 
-def _burst(run: Callable[[], object], calls: int) -> list[float]:
+def _burst(run: Callable[[], object], calls: int) -> list[tuple[float, float]]:
     time.sleep(SETTLE_S)
     run()  # brings caches, clocks and workers back
     return [_elapsed(run) for _ in range(calls)]
@@ -68,19 +66,23 @@ def alternate(
     advance
         Called after each turn.
     """
-    first = {name: min(_burst(run, 1)) for name, run in runs.items()}
+    first = {name: min(_burst(run, 1))[0] for name, run in runs.items()}
     burst = {
         name: max(1, min(BURST_CALLS, int(BURST_S / max(t, 1e-9)))) for name, t in first.items()
     }
     if rounds <= 0:
         turn = max(SETTLE_S + first[name] * (burst[name] + 1) for name in runs)
         rounds = max(LEAST_ROUNDS, int(seconds / turn))
-    samples: dict[str, list[float]] = {name: [] for name in runs}
+    samples: dict[str, list[tuple[float, float]]] = {name: [] for name in runs}
     for _ in range(rounds):
         for name, run in runs.items():
             samples[name] += _burst(run, burst[name])
             advance()
-    return {
-        name: Times(statistics.median(t) * 1e6, min(t) * 1e6, max(t) * 1e6, len(t))
-        for name, t in samples.items()
-    }
+    return {name: _summary(taken) for name, taken in samples.items()}
+
+
+def _summary(samples: list[tuple[float, float]]) -> Times:
+    wall, processor = ([1e6 * sample[i] for sample in samples] for i in range(2))
+    return Times(
+        statistics.median(wall), min(wall), max(wall), len(wall), statistics.median(processor)
+    )

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 import magicube as mc
-from magicube.cli._cases import CUDA_OPERATIONS, OPERATIONS, Case
+from magicube.cli._cases import Case
 from magicube.cli._console import (
     EXIT_FAILED,
     DeviceOption,
@@ -22,6 +22,7 @@ from magicube.cli._console import (
     require_device,
     session,
 )
+from magicube.cli._operations import CUDA_OPERATIONS, OPERATIONS
 from magicube.errors import NotSupportedError
 
 

@@ -11,10 +11,10 @@
 // Mapping   a warp takes every ways-th step of 32 slots of a block row, or of 8 * Sets of its rows.
 //           The gathered rows are the MMA's A, rows of A its B, so that V = 8 fills it; of V < 8
 //           the other columns are 0. Fragments come straight from memory (gather_operands.cuh).
-// Shared    none; occupancy hides latency. Architecture sm_80, e4m3 sm_89. Rows aligned to 16 bytes.
+// Shared    none: occupancy hides latency. Architecture sm_80, e4m3 sm_89. Rows on 16 bytes.
 // Bound     the gathered rows: slots * bytes of K * ceil(V / (8 * Sets)) from L2, which gives a
 //           multiprocessor of Hopper at most 37 bytes a clock; and the output's bytes. int8, V = 8,
-//           8192 x 8192, K = 128, 90 %: 107 MB gathered, 12.4 us at 1.77 GHz; 27 MB written, 6.3 us.
+//           8192 x 8192, K = 128, 90 %: 107 MB gathered, 12.4 us at 1.77 GHz; 27 MB written, 6 us.
 // Source    the vector-sparse format and its row-major strides: Magicube, SC'22.
 #pragma once
 
@@ -25,8 +25,8 @@
 
 namespace magicube::sddmm::sm80 {
 
-// What a warp computes: a block row, or 8 * Sets of its rows, of one matrix of the batch. Slots count
-// from the block row's first.
+// What a warp computes: a block row, or 8 * Sets of its rows, of one matrix of the batch. Slots
+// count from the block row's first.
 struct gather_task {
     int64_t batch;
     int64_t row;          // its first of the matrix

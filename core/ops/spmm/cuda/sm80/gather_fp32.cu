@@ -192,7 +192,7 @@ gather_kernel_info describe() {
     if (info.code == cudaSuccess)
         info.code = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&info.ctas, fp32_kernel<Sets>,
                                                                   cta_warps * 32, 0);
-    info.architecture = attributes.binaryVersion;
+    info.architecture = attributes.ptxVersion;
     return info;
 }
 

@@ -275,7 +275,8 @@ gather_kernel_info describe_gather() {
     if (info.code == cudaSuccess)
         info.code = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
             &info.ctas, kernel, traits::warps * 32, traits::shared_bytes);
-    info.architecture = attributes.binaryVersion;
+    // Code that the driver made from PTX has what that PTX was compiled for.
+    info.architecture = attributes.ptxVersion;
     return info;
 }
 

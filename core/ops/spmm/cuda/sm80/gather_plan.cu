@@ -12,6 +12,7 @@
 #include "core/ops/reference.hpp"
 #include "core/ops/spmm/cuda/prepare_b.hpp"
 #include "core/ops/spmm/cuda/sm80/gather_launch.hpp"
+#include "core/ops/spmm/spmm.hpp"
 
 namespace magicube::spmm {
 namespace sm80 {

@@ -2,18 +2,18 @@
 // The slab family as an implementation of SpMM: what it accepts, its packing, its launches.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
-#include <vector>
 
 #include "core/common/checked.hpp"
 #include "core/device/cuda/check.hpp"
 #include "core/device/cuda/runtime.hpp"
 #include "core/device/cuda/tensor_map.hpp"
 #include "core/device/device.hpp"
-#include "core/ops/spmm/cuda/host_copy.hpp"
 #include "core/ops/spmm/cuda/prepare_b.hpp"
 #include "core/ops/spmm/cuda/sm90/slab_launch.hpp"
 #include "core/ops/spmm/cuda/sm90/slab_pack.hpp"
+#include "core/ops/spmm/spmm.hpp"
 
 namespace magicube::spmm {
 namespace sm90 {
@@ -76,6 +76,7 @@ int tile_columns(dtype b_type) {
     return storage_bits(b_type) > 8 ? row_bytes / 2 : row_bytes;
 }
 
+// Matrices of the batch that have records of their own.
 int64_t matrices_of(const problem& p) {
     const bool own = p.pattern.different_patterns || p.pattern.values_stride != 0;
     return own ? p.pattern.batch_count : std::min<int64_t>(p.pattern.batch_count, 1);
@@ -95,8 +96,10 @@ const instance& instance_for(const context& ctx, const problem& p) {
 }
 
 int64_t tiles_of(const context& ctx, const problem& p) {
+    const slab_shape& shape = instance_for(ctx, p).shape;
+    const int64_t rows = consumer_warps * shape.bundles * shape.bundle_rows();
     return checked_mul(
-        ceil_div(p.pattern.rows, instance_for(ctx, p).shape.group_rows()),
+        ceil_div(p.pattern.rows, rows),
         checked_mul(ceil_div(p.n_max, tile_columns(p.b_type)), p.batch_count, "tiles of C"),
         "tiles of C");
 }
@@ -109,7 +112,8 @@ std::string decline(const context& ctx, const problem& p) {
     if (p.pattern.cols == 0) return "K is 0";
     if (!operands_for(p.pair()))
         return text("it has no kernel for ", name_of(p.pair().lhs), "/", name_of(p.pair().rhs));
-    if (p.values != value_mode::fixed) return "it packs the values: the value mode must be FIXED";
+    if (p.pattern.slots > INT32_MAX)
+        return text("A has ", p.pattern.slots, " slots; it numbers 2^31 - 1");
     if (is_integer(p.pattern.type) && p.pattern.cols > longest_sum)
         return text("K is ", p.pattern.cols, "; its 32-bit sums hold ", longest_sum, " products");
     if (const int64_t tiles = tiles_of(ctx, p); tiles > INT32_MAX)
@@ -117,75 +121,76 @@ std::string decline(const context& ctx, const problem& p) {
     return "";
 }
 
-// Where the sections of the plan's buffer lie.
-struct layout {
-    int64_t parts, records, bundle_rows, bytes;
+// A's pattern, counted.
+pattern_packer count(const context& ctx, const problem& p) {
+    return pattern_packer(ctx, p.pattern, instance_for(ctx, p).shape, matrices_of(p),
+                          p.c_order == order::col);
+}
 
-    explicit layout(const packed_slabs& packed) {
+// Where the sections of the plan's buffer lie, and those of an execution's workspace.
+struct layout {
+    int64_t parts, records, bundle_rows, slots, bytes;
+    int64_t call_records, workspace_bytes;
+
+    layout(const problem& p, const pattern_packer& packer) {
+        const slab_outline& outline = packer.outline();
+        const char* what = "the packed A";
         buffer_layout sections;
-        const auto reserve = [&](const auto& array) {
-            return sections.reserve(static_cast<int64_t>(array.size()), sizeof(array[0]),
-                                    "the packed A");
-        };
-        parts = reserve(packed.parts);
-        records = reserve(packed.records);
-        bundle_rows = reserve(packed.bundle_rows);
+        parts = sections.reserve(outline.parts() + parts_read_ahead, sizeof(slab_part), what);
+        records = sections.reserve(outline.record_bytes, 1, what);
+        bundle_rows = sections.reserve(static_cast<int64_t>(outline.bundle_rows.size()), 4, what);
+        slots =
+            sections.reserve(p.values == value_mode::fixed ? 0 : packer.slot_map_bytes(), 1, what);
         bytes = sections.bytes();
+        buffer_layout of_call;
+        // A copy of B comes first, should the execution's B need one.
+        of_call.reserve(cuda::shape_staged(p.b_type, p.pattern.cols, p.n_max, p.batch_count).bytes,
+                        1, "the workspace");
+        call_records =
+            of_call.reserve(p.values == value_mode::per_call ? outline.record_bytes : 0, 1, what);
+        workspace_bytes = of_call.bytes();
     }
 };
 
-packed_slabs pack(const context& ctx, const problem& p) {
-    const cuda::host_copy a(ctx, p.pattern);
-    return pack_slabs(a.view(), instance_for(ctx, p).shape, matrices_of(p),
-                      p.c_order == order::col);
-}
-
-// Bytes of B's copy, if the execution's B should need one.
-int64_t workspace_bytes(const problem& p) {
-    return cuda::shape_staged(p.b_type, p.pattern.cols, p.n_max, p.batch_count).bytes;
-}
-
 buffer_needs needs(const context& ctx, const problem& p) {
-    return {layout(pack(ctx, p)).bytes, workspace_bytes(p)};
+    const layout at(p, count(ctx, p));
+    return {at.bytes, at.workspace_bytes};
 }
 
 class slab_plan final : public plan {
   public:
     slab_plan(const context& ctx, const spmm::problem& p, plan_resources resources)
         : plan(ctx, p, std::move(resources)), instance_(instance_for(ctx, p)) {
-        const packed_slabs packed = pack(ctx, p);
-        const layout at(packed);
-        char* buffer = this->resources().buffer.data();
-        const auto upload = [&](int64_t offset, const auto& array) {
-            copy_memory(ctx, buffer + offset, array.data(), array.size() * sizeof(array[0]));
-            return buffer + offset;
-        };
-        arguments_.geometry = packed.geometry;
-        arguments_.parts = reinterpret_cast<const slab_part*>(upload(at.parts, packed.parts));
-        arguments_.records = reinterpret_cast<const uint8_t*>(upload(at.records, packed.records));
-        arguments_.bundle_rows =
-            reinterpret_cast<const int32_t*>(upload(at.bundle_rows, packed.bundle_rows));
+        const pattern_packer packer = count(ctx, p);
+        const layout at(p, packer);
+        call_records_ = at.call_records;
+        pack(ctx, p, packer, at);
+        arguments_.geometry = target_.geometry;
+        arguments_.parts = target_.parts;
+        arguments_.records = target_.records;
+        arguments_.bundle_rows = target_.bundle_rows;
         // An empty matrix has no groups, and is not run.
-        const auto groups =
-            packed.bundle_rows.size() / static_cast<size_t>(instance_.shape.group_bundles());
-        arguments_.groups = divisor(static_cast<uint32_t>(std::max<size_t>(groups, 1)));
+        arguments_.groups = divisor(static_cast<uint32_t>(std::max<int64_t>(target_.groups, 1)));
         arguments_.groups_a_matrix =
-            divisor(static_cast<uint32_t>(std::max<int64_t>(packed.groups_a_matrix, 1)));
+            divisor(static_cast<uint32_t>(std::max<int64_t>(target_.groups_a_matrix, 1)));
         arguments_.one_pattern = matrices_of(p) == 1;
-        arguments_.order = packed.uneven                ? tile_order::snake
-                           : packed.geometry.resident() ? tile_order::contiguous
-                                                        : tile_order::interleaved;
+        arguments_.order = packer.outline().uneven       ? tile_order::snake
+                           : target_.geometry.resident() ? tile_order::contiguous
+                                                         : tile_order::interleaved;
         device_scope scope(ctx.ordinal);
         check(instance_.load(), "slab_kernel");
-        synchronize(ctx);  // the arrays on the host end here
         ctas_ = magicube::cuda::multiprocessors(ctx.ordinal);
     }
 
-    void pack_values(const context&, const void*) override {
-        fail(status::internal_error, "slab plans have fixed values");
+    void pack_values(const context& ctx, const void* values) override {
+        fill(ctx, values, target_.records);
     }
-    sr_bcrs_view matrix_with(const void*) const override {
-        fail(status::internal_error, "slab plans have fixed values");
+
+    sr_bcrs_view matrix_with(const void* values) const override {
+        sr_bcrs_view view = problem().pattern;
+        view.values = const_cast<void*>(values);  // not written: an operand
+        view.read_only = true;
+        return view;
     }
 
     void run(const context& ctx, const arguments& args) const override {
@@ -200,6 +205,11 @@ class slab_plan final : public plan {
         k.column_tiles = divisor(static_cast<uint32_t>(column_tiles));
         k.lines = divisor(static_cast<uint32_t>(lines));
         k.b_batched = b.batch_stride != 0;
+        if (p.values == value_mode::per_call) {
+            auto* records = static_cast<uint8_t*>(args.workspace) + call_records_;
+            fill(ctx, args.a_values, records);
+            k.records = records;
+        }
         device_scope scope(ctx.ordinal);
         const CUtensorMap map =
             magicube::cuda::make_row_map(b, tile_columns(p.b_type), k.geometry.box_rows);
@@ -209,8 +219,39 @@ class slab_plan final : public plan {
     }
 
   private:
+    void pack(const context& ctx, const spmm::problem& p, const pattern_packer& packer,
+              const layout& at) {
+        char* buffer = this->resources().buffer.data();
+        target_.a = p.pattern;
+        target_.shape = instance_.shape;
+        target_.groups = packer.outline().groups();
+        target_.groups_a_matrix = packer.outline().groups_a_matrix;
+        target_.geometry = packer.outline().geometry;
+        target_.bundle_rows = reinterpret_cast<int32_t*>(buffer + at.bundle_rows);
+        target_.parts = reinterpret_cast<slab_part*>(buffer + at.parts);
+        target_.records = reinterpret_cast<uint8_t*>(buffer + at.records);
+        target_.slots = reinterpret_cast<int32_t*>(buffer + at.slots);
+        std::optional<cuda::scratch> slots;
+        if (p.values == value_mode::fixed) {
+            slots.emplace(ctx, packer.slot_map_bytes());
+            target_.slots = slots->as<int32_t>();
+        }
+        packer.write(ctx, target_);
+        target_.a = problem().pattern;
+        if (p.values == value_mode::per_call) return;
+        fill(ctx, p.pattern.values, target_.records);
+        synchronize(ctx);  // the values may be freed then, and the slot map is
+    }
+
+    void fill(const context& ctx, const void* values, uint8_t* records) const {
+        device_scope scope(ctx.ordinal);
+        check(fill_values(target_, values, records, ctx.stream), "fill_kernel");
+    }
+
     const instance& instance_;
+    pack_target target_{};
     slab_arguments arguments_{};
+    int64_t call_records_ = 0;
     int ctas_ = 0;
 };
 
@@ -221,7 +262,7 @@ double cost(const context& ctx, const problem& p) {
     constexpr double clocks_a_row = 3.6, clocks_a_step = 35, clocks_a_stored_row = 29;
     constexpr double slots_used = 0.8 * step_slots;
     const slab_shape& shape = instance_for(ctx, p).shape;
-    const int rows_a_tile = shape.group_rows();
+    const int rows_a_tile = consumer_warps * shape.bundles * shape.bundle_rows();
     const auto row_tiles =
         static_cast<double>(std::max<int64_t>(1, ceil_div(p.pattern.rows, rows_a_tile)));
     const auto column_tiles = static_cast<double>(ceil_div(p.n_max, tile_columns(p.b_type)));

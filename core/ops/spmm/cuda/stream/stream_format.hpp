@@ -30,7 +30,8 @@ constexpr int residues = 8;
 constexpr int zero_rows = residues;
 constexpr int warps = 16;
 constexpr int unit_bytes = 16;  // of a row of B in shared memory that one lane names at once
-constexpr int64_t most_columns = 64;
+constexpr int chunk_columns = 16;
+constexpr int64_t most_columns = 1024;
 
 // The types that a kernel feeds to its MMA.
 enum class operand_kind { s4, s8, u8, s8u8, e4m3, fp16, bf16 };

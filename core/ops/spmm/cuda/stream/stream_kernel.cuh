@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SpMM for few columns: A streams past rows of B that wait in shared memory.
+// SpMM for few columns, or few rows: A streams past rows of B that wait in shared memory.
 //
-// Computes  C = epilogue(A * B), N <= 16 * Chunks, A packed as stream_format.hpp says.
+// Computes  C = epilogue(A * B) for panels of 16 * Chunks columns, A packed as stream_format.hpp
+//           says.
 // Layout    a segment of B's rows lies in shared memory (stream_rows.cuh). A lane names one
 //           gathered row; ldmatrix.trans brings a unit of each (stream_operands.cuh).
 // Mapping   a CTA takes tiles of bundles, a tile segment by segment. All records of a tile's
@@ -10,10 +11,11 @@
 //           own; the sums of a bundle that ends in its part, or goes on in the next warp's, are
 //           left in shared memory. Then each warp adds up what was left for one or two bundles, in
 //           the order of warps, so that results do not depend on chance. blockIdx.y is the matrix
-//           of the batch.
+//           of the batch, blockIdx.z the panel.
 // Shared    (8 + segment) rows of B, the rings and the sums: shared_bytes(). Architecture sm_80 and
 //           newer (e4m3: sm_89). Any alignment of B and C.
-// Bound     the bytes of A over the device's memory bandwidth.
+// Bound     the bytes of A over the device's memory bandwidth; with several panels those that come
+//           from L2, of A for each panel and of a panel of B for each of its CTAs.
 #pragma once
 
 #include "core/device/cuda/launch.cuh"
@@ -198,34 +200,35 @@ __device__ __forceinline__ void add_up(const record_run& run, const uint8_t* par
 
 template <class Storage, operand_kind Kind, int Chunks>
 __device__ __forceinline__ void store_as(const cuda::store_arguments& s, int64_t batch, int64_t row,
+                                         int64_t column,
                                          const total_of<Kind> (&totals)[Chunks][4]) {
     using operands = operands_of<Kind>;
     const int lane = threadIdx.x & 31;
     cuda::store_squares<Storage, Chunks, 16, total_of<Kind>>(
-        s, batch, row + lane % 4 * 2, operands::first_column(lane),
+        s, batch, row + lane % 4 * 2, column + operands::first_column(lane),
         [&](int c, total_of<Kind>(&sums)[2][2]) { operands::arrange(totals[c], sums); });
 }
 
 template <operand_kind Kind, int Chunks>
 __device__ __forceinline__ void store_totals(const cuda::store_arguments& s, int64_t batch,
-                                             int64_t row,
+                                             int64_t row, int64_t column,
                                              const total_of<Kind> (&totals)[Chunks][4]) {
     switch (s.type) {
         case dtype::int32:
             if constexpr (is_integer_kind(Kind))
-                store_as<int32_t, Kind, Chunks>(s, batch, row, totals);
+                store_as<int32_t, Kind, Chunks>(s, batch, row, column, totals);
             break;
         case dtype::fp16:
-            store_as<half, Kind, Chunks>(s, batch, row, totals);
+            store_as<half, Kind, Chunks>(s, batch, row, column, totals);
             break;
         case dtype::bf16:
-            store_as<bfloat16, Kind, Chunks>(s, batch, row, totals);
+            store_as<bfloat16, Kind, Chunks>(s, batch, row, column, totals);
             break;
         case dtype::int8:
-            store_as<int8_t, Kind, Chunks>(s, batch, row, totals);
+            store_as<int8_t, Kind, Chunks>(s, batch, row, column, totals);
             break;
         default:
-            store_as<float, Kind, Chunks>(s, batch, row, totals);
+            store_as<float, Kind, Chunks>(s, batch, row, column, totals);
             break;
     }
 }
@@ -244,6 +247,7 @@ struct own_bundles {
     static constexpr int count = bundles_a_warp(Chunks);
     int64_t batch;
     uint32_t first;  // bundle of the matrix
+    int64_t column;  // first of the panel
     uint32_t numbers[count];
     total_of<Kind> totals[count][Chunks][4];
 
@@ -272,7 +276,8 @@ struct own_bundles {
 // Rolled, with moves, so that the code of the stores exists once.
 #pragma unroll 1
         for (int i = 0; i < count; ++i) {
-            if (numbers[0] != no_bundle) store_totals<Kind, Chunks>(s, batch, row(0), totals[0]);
+            if (numbers[0] != no_bundle)
+                store_totals<Kind, Chunks>(s, batch, row(0), column, totals[0]);
             if constexpr (count == 2) {
                 numbers[0] = numbers[1];
                 memcpy(totals[0], totals[1], sizeof(totals[0]));
@@ -294,7 +299,8 @@ __global__ void __launch_bounds__(cta_threads, 1)
     const int lane = threadIdx.x & 31;
     const int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0);
     const int64_t cta = int64_t{blockIdx.y} * args.ctas_apart + blockIdx.x;
-    own_bundles<Kind, Chunks> own{blockIdx.y, args.ctas_apart == 0 ? 0 : args.bundles * blockIdx.y};
+    own_bundles<Kind, Chunks> own{blockIdx.y, args.ctas_apart == 0 ? 0 : args.bundles * blockIdx.y,
+                                  int64_t{blockIdx.z} * Chunks * chunk_columns};
 
     // What a plan has fixed may be read while the kernel before still runs; B and C may not.
     ptx::launch_dependents();
@@ -308,7 +314,7 @@ __global__ void __launch_bounds__(cta_threads, 1)
     const record_ring<Kind> ring{rows + row_area + warp * depth_of(Kind) * slot_bytes(Kind)};
     ring.fill(args, run, lane);
     ptx::wait_for_prerequisites();
-    const copy_of_rows copy(args.b, own.batch, 0, args.segment_rows, shared);
+    const copy_of_rows copy(args.b, own.batch, blockIdx.z, 0, args.segment_rows, shared);
     copy.start();
     if (threadIdx.x < zero_rows * units)
         reinterpret_cast<uint4*>(shared)[threadIdx.x] = make_uint4(0, 0, 0, 0);
@@ -327,7 +333,8 @@ __global__ void __launch_bounds__(cta_threads, 1)
         const record_run next_run(next_entries, warp);
         if (more) ring.fill(args, next_run, lane);
         __syncthreads();
-        const copy_of_rows next_copy(args.b, own.batch, next.segment, args.segment_rows, shared);
+        const copy_of_rows next_copy(args.b, own.batch, blockIdx.z, next.segment, args.segment_rows,
+                                     shared);
         const bool reload = more && next.segment != at.segment;
         if (reload) next_copy.start();
         own.add(args, run, partials, warp, lane);

@@ -14,6 +14,7 @@
 #include <algorithm>
 
 #include "core/device/cuda/launch.cuh"
+#include "core/ops/spmm/cuda/pack_reads.cuh"
 #include "core/ops/spmm/cuda/stream/stream_pack.hpp"
 
 namespace magicube::spmm::stream {
@@ -29,18 +30,6 @@ struct slot_range {
     int64_t first;       // of the block row
 };
 
-__device__ int64_t lower_bound(const int32_t* columns, int64_t begin, int64_t end, int64_t value) {
-    while (begin < end) {
-        const int64_t middle = begin + (end - begin) / 2;
-        if (columns[middle] < value) {
-            begin = middle + 1;
-        } else {
-            end = middle;
-        }
-    }
-    return begin;
-}
-
 __device__ int64_t block_row_of(const pack_source& s, int64_t bundle, int part) {
     return bundle * bundle_rows / s.a.vector_length + part;
 }
@@ -52,8 +41,8 @@ __device__ slot_range find_range(const pack_source& s, int64_t bundle, int64_t s
     const int64_t at = s.a.block_row_index(matrix, block_row);
     const int64_t first = s.a.row_begin[at], last = s.a.row_end[at];
     const int64_t begin = segment * s.segment_rows;
-    return {lower_bound(s.a.col_indices, first, last, begin),
-            lower_bound(s.a.col_indices, first, last, begin + s.segment_rows), first};
+    return {cuda::lower_bound(s.a.col_indices, first, last, begin),
+            cuda::lower_bound(s.a.col_indices, first, last, begin + s.segment_rows), first};
 }
 
 // Marks the columns of a bundle's segment. All threads of the block.
@@ -200,11 +189,7 @@ struct value_reader {
     __device__ uint32_t operator()(const int32_t* of_record, int slot) const {
         const int32_t relative = of_record[slot * s.parts() + part];
         if (relative < 0 || !exists) return 0;
-        const int64_t i = s.a.value_index(matrix, first + relative, v);
-        if (s.a.type == dtype::int4)
-            return static_cast<uint32_t>(load_int4(static_cast<const uint8_t*>(s.a.values), i));
-        if (storage_bits(s.a.type) == 8) return static_cast<const uint8_t*>(s.a.values)[i];
-        return static_cast<const uint16_t*>(s.a.values)[i];
+        return cuda::value_bits(s.a, s.a.value_index(matrix, first + relative, v));
     }
 };
 
@@ -273,10 +258,14 @@ cudaError_t place_slots(const pack_source& source, operand_kind kind, const entr
                         int64_t entry_count, uint16_t* indices, int32_t* slots,
                         cudaStream_t stream) {
     const size_t bytes = static_cast<size_t>(source.segment_rows) / 32 * (4 + residues * 2);
-    magicube::cuda::launch_kernel(place_kernel,
-                                  {blocks_for(entry_count), pack_threads, bytes, stream}, source,
-                                  is_half(kind), entries, entry_count, indices, slots);
-    return cudaGetLastError();
+    if (const cudaError_t failed = magicube::cuda::launch_kernel(
+            place_kernel, {blocks_for(entry_count), pack_threads, bytes, stream}, source,
+            is_half(kind), entries, entry_count, indices, slots);
+        failed != cudaSuccess)
+        return failed;
+    // Loads the kernel: the first values may come with a call that is being captured.
+    cudaFuncAttributes attributes;
+    return cudaFuncGetAttributes(&attributes, fill_kernel);
 }
 
 cudaError_t fill_values(const pack_source& source, operand_kind kind, const entry* entries,

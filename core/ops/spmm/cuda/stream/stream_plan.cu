@@ -10,9 +10,11 @@
 #include "core/device/cuda/runtime.hpp"
 #include "core/device/device.hpp"
 #include "core/formats/cuda/launch.cuh"
+#include "core/ops/spmm/cuda/scratch.hpp"
 #include "core/ops/spmm/cuda/stream/stream_launch.hpp"
 #include "core/ops/spmm/cuda/stream/stream_pack.hpp"
 #include "core/ops/spmm/cuda/stream/stream_schedule.hpp"
+#include "core/ops/spmm/spmm.hpp"
 
 namespace magicube::spmm {
 namespace stream {
@@ -24,6 +26,7 @@ int64_t shared_bytes(operand_kind kind, int chunks, int64_t segment_rows) {
 
 namespace {
 
+using cuda::scratch;
 using magicube::cuda::check;
 using magicube::cuda::device_scope;
 
@@ -61,6 +64,11 @@ int chunks_for(int64_t n) {
     return n <= 16 ? 1 : n <= 32 ? 2 : 4;
 }
 
+// Of a panel, at least.
+int least_chunks(const problem& p) {
+    return p.n_max > 4 * chunk_columns ? 1 : chunks_for(p.n_max);
+}
+
 const stream_instance& instance_for(operand_kind kind, int chunks) {
     return *instances[static_cast<int>(kind)][chunks / 2];
 }
@@ -96,16 +104,79 @@ int64_t matrices_of(const problem& p) {
     return a.batch_count > 1 && (a.different_patterns || a.values_stride != 0) ? a.batch_count : 1;
 }
 
-pack_source cut(const context& ctx, const problem& p) {
+// How A and B are cut.
+struct cutting {
     pack_source source{};
-    source.a = p.pattern;
-    source.bundles = ceil_div(p.pattern.rows, int64_t{bundle_rows});
-    const int64_t k = std::max<int64_t>(p.pattern.cols, 1);
-    const int64_t fitting = rows_that_fit(ctx, *kind_of(p.pair()), chunks_for(p.n_max));
-    source.segments = static_cast<int32_t>(ceil_div(k, fitting));
-    source.segment_rows =
-        static_cast<int32_t>(round_up(ceil_div(k, int64_t{source.segments}), segment_step));
-    return source;
+    int chunks;      // of a panel
+    int64_t panels;  // of n_max columns
+    int64_t ctas;    // for a panel of one matrix
+
+    cutting(const context& ctx, const problem& p, int panel_chunks) : chunks(panel_chunks) {
+        source.a = p.pattern;
+        source.bundles = ceil_div(p.pattern.rows, int64_t{bundle_rows});
+        const int64_t k = std::max<int64_t>(p.pattern.cols, 1);
+        source.segments =
+            static_cast<int32_t>(ceil_div(k, rows_that_fit(ctx, *kind_of(p.pair()), chunks)));
+        source.segment_rows =
+            static_cast<int32_t>(round_up(ceil_div(k, int64_t{source.segments}), segment_step));
+        panels = std::max<int64_t>(ceil_div(p.n_max, int64_t{chunks} * chunk_columns), 1);
+        // One a multiprocessor, shared by the panels and by the matrices of the batch.
+        const int64_t sharing = panels * std::max<int64_t>(p.batch_count, 1);
+        ctas = std::clamp<int64_t>(magicube::cuda::multiprocessors(ctx.ordinal) / sharing, 1,
+                                   std::max<int64_t>(source.bundles, 1));
+    }
+};
+
+// Vectors of the bundles of one matrix, about: of merged block rows those columns that at least one
+// has, were they independent.
+double count_vectors(const sr_bcrs_view& a) {
+    const double matrices =
+        static_cast<double>(a.different_patterns ? std::max<int64_t>(a.batch_count, 1) : 1);
+    const double slots = static_cast<double>(a.slots) / matrices;
+    const int v = a.vector_length;
+    const double area = static_cast<double>(a.block_rows()) * static_cast<double>(a.cols);
+    if (v >= bundle_rows || area == 0) return slots * std::max(1, v / bundle_rows);
+    double absent = 1;
+    for (int i = 0; i < bundle_rows / v; ++i) absent *= 1 - std::min(1.0, slots / area);
+    return (1 - absent) * area * v / bundle_rows;
+}
+
+// The records of A over the memory's bandwidth, for further panels over that of L2, unless the
+// gathers take longer; B into every multiprocessor through L2, again for each tile if it comes in
+// segments, before each of which the warps wait for each other.
+double cost_of(const context& ctx, const problem& p, const cutting& cut) {
+    constexpr double launch_us = 2.5, unit_us = 2.5;
+    constexpr double memory_bytes_per_us = 4.2e6, l2_bytes_per_us = 8e6;
+    constexpr double fill_bytes_per_us = 6e4, gathered_bytes_per_us = 2e5;  // of a multiprocessor
+    const operand_kind kind = *kind_of(p.pair());
+    const double vectors = count_vectors(p.pattern);
+    const double bytes = vectors / record_slots * (record_value_bytes(kind) + record_index_bytes) *
+                         static_cast<double>(matrices_of(p));
+    const auto panels = static_cast<double>(cut.panels);
+    const double streaming = bytes / memory_bytes_per_us + (panels - 1) * bytes / l2_bytes_per_us;
+    const auto b_row_bytes = static_cast<double>(row_bytes(kind, cut.chunks));
+    const double gathering =
+        vectors / static_cast<double>(cut.ctas) * b_row_bytes / gathered_bytes_per_us;
+    const int64_t tiles =
+        ceil_div(ceil_div(cut.source.bundles, cut.ctas), int64_t{tile_bundles(cut.chunks)});
+    const double fills = static_cast<double>(p.pattern.cols) * b_row_bytes / fill_bytes_per_us *
+                         static_cast<double>(cut.source.segments == 1 ? 1 : tiles);
+    const double waits = unit_us * static_cast<double>(cut.source.segments * tiles - 1);
+    const double ctas = static_cast<double>(cut.ctas) * panels * static_cast<double>(p.batch_count);
+    const double waves = std::max(1.0, ctas / magicube::cuda::multiprocessors(ctx.ordinal));
+    return launch_us + std::max(streaming, gathering * waves) + (fills + waits) * waves;
+}
+
+// One panel where a kernel's sums hold all columns; otherwise the width that costs least.
+cutting cut(const context& ctx, const problem& p) {
+    if (p.n_max <= chunks_for(p.n_max) * chunk_columns) return cutting(ctx, p, chunks_for(p.n_max));
+    cutting best(ctx, p, 1);
+    for (const int chunks : {2, 4}) {
+        if (rows_that_fit(ctx, *kind_of(p.pair()), chunks) < segment_step) continue;
+        const cutting other(ctx, p, chunks);
+        if (cost_of(ctx, p, other) < cost_of(ctx, p, best)) best = other;
+    }
+    return best;
 }
 
 std::string decline(const context& ctx, const problem& p) {
@@ -118,57 +189,27 @@ std::string decline(const context& ctx, const problem& p) {
         return text("n_max is ", p.n_max, "; it serves up to ", most_columns, " columns");
     if (p.batch_count > most_matrices)
         return text("the batch has ", p.batch_count, " matrices; it takes ", most_matrices);
-    if (rows_that_fit(ctx, *kind, chunks_for(p.n_max)) < segment_step)
+    if (rows_that_fit(ctx, *kind, least_chunks(p)) < segment_step)
         return "the device has too little shared memory for so many columns";
     if (kind == operand_kind::e4m3) {
-        const int compiled = load(ctx, *kind, chunks_for(p.n_max));
+        const int compiled = load(ctx, *kind, least_chunks(p));
         if (compiled < 89)
             return text("e4m3 needs sm_89; this library's code for the GPU is sm_", compiled);
     }
     return "";
 }
 
-// Memory of the device while a plan is made.
-class scratch {
-  public:
-    scratch(const context& ctx, int64_t bytes)
-        : ordinal_(ctx.ordinal),
-          data_(allocate(device_kind::cuda, ordinal_, static_cast<size_t>(bytes))) {}
-    scratch(const scratch&) = delete;
-    ~scratch() {
-        try {
-            deallocate(device_kind::cuda, ordinal_, data_);
-        } catch (const std::exception&) {
-            // Whatever broke the device has been or will be reported by another call.
-        }
-    }
-    template <class T>
-    T* as() const {
-        return static_cast<T*>(data_);
-    }
-
-  private:
-    int ordinal_;
-    void* data_;
-};
-
-// One a multiprocessor, shared by the matrices of the batch.
-int64_t ctas_for(const context& ctx, const problem& p, const pack_source& source) {
-    const int64_t processors = magicube::cuda::multiprocessors(ctx.ordinal);
-    return std::clamp<int64_t>(processors / std::max<int64_t>(p.batch_count, 1), 1,
-                               std::max<int64_t>(source.bundles, 1));
-}
-
 // Waits for the device.
-schedule make_schedule(const context& ctx, const problem& p, const pack_source& source) {
+schedule make_schedule(const context& ctx, const problem& p, const cutting& cut) {
+    const pack_source& source = cut.source;
     device_scope scope(ctx.ordinal);
     magicube::cuda::require_no_capture(ctx);
     schedule_shape shape;
     shape.matrices = matrices_of(p);
     shape.bundles = source.bundles;
     shape.segments = source.segments;
-    shape.largest_tile = tile_bundles(chunks_for(p.n_max));
-    shape.ctas = ctas_for(ctx, p, source);
+    shape.largest_tile = tile_bundles(cut.chunks);
+    shape.ctas = cut.ctas;
     const int64_t counts = checked_mul(shape.matrices * shape.bundles, shape.segments, "segments");
     require(counts < UINT32_MAX, status::not_supported, "A has ", counts,
             " bundles and segments, more than the stream kernel can number");
@@ -211,8 +252,8 @@ struct layout {
 };
 
 buffer_needs needs(const context& ctx, const problem& p) {
-    const pack_source source = cut(ctx, p);
-    const layout at(p, source, make_schedule(ctx, p, source));
+    const cutting how = cut(ctx, p);
+    const layout at(p, how.source, make_schedule(ctx, p, how));
     return {at.bytes, p.values == value_mode::per_call ? at.value_bytes : 0};
 }
 
@@ -249,8 +290,12 @@ b_source source_of(const dense_view& b) {
 class stream_plan final : public plan {
   public:
     stream_plan(const context& ctx, const spmm::problem& p, plan_resources resources)
-        : plan(ctx, p, std::move(resources)), kind_(*kind_of(p.pair())), source_(cut(ctx, p)) {
-        const schedule s = make_schedule(ctx, p, source_);
+        : plan(ctx, p, std::move(resources)), kind_(*kind_of(p.pair())) {
+        const cutting how = cut(ctx, p);
+        source_ = how.source;
+        chunks_ = how.chunks;
+        ctas_ = how.ctas;
+        const schedule s = make_schedule(ctx, p, how);
         const layout at(p, source_, s);
         char* buffer = this->resources().buffer.data();
         values_ = reinterpret_cast<uint8_t*>(buffer + at.values);
@@ -259,7 +304,6 @@ class stream_plan final : public plan {
         arguments_.indices = reinterpret_cast<const uint8_t*>(indices);
         copy_memory(ctx, buffer + at.entries, s.entries.data(), s.entries.size() * sizeof(entry));
         arguments_.entries = reinterpret_cast<const entry*>(buffer + at.entries);
-        ctas_ = ctas_for(ctx, p, source_);
         arguments_.ctas_apart = matrices_of(p) > 1 ? ctas_ : 0;
         arguments_.tiles_a_cta = static_cast<int32_t>(s.tiles_a_cta);
         arguments_.tile_bundles = static_cast<int32_t>(s.tile_bundles);
@@ -269,7 +313,7 @@ class stream_plan final : public plan {
         arguments_.fixed_values = p.values == value_mode::fixed;
         // Every kernel that an execution may take: executions neither load nor allocate.
         arguments_.overlaps = true;
-        for (int chunks = 1; chunks <= chunks_for(p.n_max); chunks *= 2)
+        for (int chunks = 1; chunks <= chunks_; chunks *= 2)
             arguments_.overlaps &= load(ctx, kind_, chunks) >= 90;
         entry_count_ = static_cast<int64_t>(s.entries.size());
         tell_first_runs(s);
@@ -299,8 +343,9 @@ class stream_plan final : public plan {
             fill(ctx, args.a_values, values);
             k.values = values;
         }
-        const int chunks = chunks_for(args.b.cols);
-        const dim3 grid(static_cast<unsigned>(ctas_), static_cast<unsigned>(problem().batch_count));
+        const int chunks = std::min(chunks_for(args.b.cols), chunks_);
+        const dim3 grid(static_cast<unsigned>(ctas_), static_cast<unsigned>(problem().batch_count),
+                        static_cast<unsigned>(ceil_div(args.b.cols, chunks * chunk_columns)));
         device_scope scope(ctx.ordinal);
         check(instance_for(kind_, chunks).launch(k, grid, ctx.stream), "stream_kernel");
     }
@@ -356,42 +401,11 @@ class stream_plan final : public plan {
     int32_t* slots_ = nullptr;
     int64_t entry_count_ = 0;
     int64_t ctas_ = 1;
+    int chunks_ = 1;  // of a panel, at most
 };
 
-// Vectors of the bundles of one matrix, about: of merged block rows those columns that at least one
-// has, were they independent.
-double count_vectors(const sr_bcrs_view& a) {
-    const double matrices =
-        static_cast<double>(a.different_patterns ? std::max<int64_t>(a.batch_count, 1) : 1);
-    const double slots = static_cast<double>(a.slots) / matrices;
-    const int v = a.vector_length;
-    const double area = static_cast<double>(a.block_rows()) * static_cast<double>(a.cols);
-    if (v >= bundle_rows || area == 0) return slots * std::max(1, v / bundle_rows);
-    double absent = 1;
-    for (int i = 0; i < bundle_rows / v; ++i) absent *= 1 - std::min(1.0, slots / area);
-    return (1 - absent) * area * v / bundle_rows;
-}
-
-// The records of A over the memory's bandwidth; B into every multiprocessor through L2, again for
-// each tile if it comes in segments, before each of which the warps wait for each other.
 double cost(const context& ctx, const problem& p) {
-    constexpr double launch_us = 2.5, memory_bytes_per_us = 4.2e6, fill_bytes_per_us = 6e4;
-    constexpr double unit_us = 2.5;
-    const operand_kind kind = *kind_of(p.pair());
-    const int chunks = chunks_for(p.n_max);
-    const double bytes = count_vectors(p.pattern) / record_slots *
-                         (record_value_bytes(kind) + record_index_bytes) *
-                         static_cast<double>(matrices_of(p));
-    const pack_source source = cut(ctx, p);
-    const int64_t tiles =
-        ceil_div(ceil_div(source.bundles, ctas_for(ctx, p, source)), int64_t{tile_bundles(chunks)});
-    const double b_bytes = static_cast<double>(p.pattern.cols * row_bytes(kind, chunks));
-    const double fills =
-        b_bytes / fill_bytes_per_us * static_cast<double>(source.segments == 1 ? 1 : tiles);
-    const double waits = unit_us * static_cast<double>(source.segments * tiles - 1);
-    const double waves = std::max(
-        1.0, static_cast<double>(p.batch_count) / magicube::cuda::multiprocessors(ctx.ordinal));
-    return launch_us + bytes / memory_bytes_per_us + (fills + waits) * waves;
+    return cost_of(ctx, p, cut(ctx, p));
 }
 
 std::unique_ptr<plan> make(const context& ctx, const problem& p, plan_resources resources) {

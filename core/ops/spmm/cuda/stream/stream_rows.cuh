@@ -208,19 +208,23 @@ __device__ __forceinline__ void load_by_elements(const b_source& b, int64_t firs
         });
 }
 
-// Rows [first, first + count) of B, in a matrix of the batch, on their way to shared memory.
+// Rows [first, first + count) of a panel of B's columns, in a matrix of the batch, on their way to
+// shared memory.
 template <class Element, int Units>
 struct row_copy {
-    const b_source& b;
+    static constexpr int panel_columns = Units * unit_bytes / static_cast<int>(sizeof(Element));
+    b_source b;     // its columns are the panel's
     int64_t first;  // element
     int count;
     uint8_t* rows;
 
-    __device__ row_copy(const b_source& source, int64_t batch, int segment, int segment_rows,
-                        uint8_t* target)
+    __device__ row_copy(const b_source& source, int64_t batch, int panel, int segment,
+                        int segment_rows, uint8_t* target)
         : b(source), rows(target) {
+        const int column = panel * panel_columns;
+        b.cols = min(panel_columns, b.cols - column);
         const int64_t row = int64_t{segment} * segment_rows;
-        first = batch * b.batch_stride + row * b.row_stride;
+        first = batch * b.batch_stride + row * b.row_stride + column * b.col_stride;
         count = static_cast<int>(min(int64_t{segment_rows}, b.rows - row));
     }
     __device__ const uint8_t* source() const {

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SpMM of V:N:M on Sparse Tensor Cores: each tile gathers the rows of B that its block row selects.
+//
+// Computes  C = epilogue(A * B), A packed as select_format.hpp says, types of 8 or 16 bits.
+// Layout    a stage of shared memory holds a unit: 64 rows of B, swizzled (select_operands.cuh), the
+//           values and the metadata of the tile. At the end the stages hold the tile's sums.
+// Mapping   blockIdx: row tile, column tile, matrix. 8 warps side by side, each `warp_rows` rows by
+//           32 columns: two rows of four warps for tiles of 128 rows, one row of eight otherwise.
+//           All threads copy a stage, 16 bytes at a time, `stages` - 1 units ahead of the products.
+// Shared    stages * stage_bytes, at most 110 KB, so that two CTAs share a multiprocessor.
+// Architecture sm_80 and newer (e4m3: sm_89). Rows of B aligned to 16 bytes.
+// Bound     the bytes of the selected rows from L2 (37 a clock and multiprocessor on the H200),
+//           or sparse MMAs (2000 multiply-adds a clock for fp16, as if the 4 columns were dense).
+// Source    V:N:M and the selection of columns: VENOM, arXiv 2310.02065.
+#pragma once
+
+#include "core/device/cuda/launch.cuh"
+#include "core/ops/spmm/cuda/store.cuh"
+#include "core/ops/vnm_mm/cuda/sm80/select_launch.hpp"
+#include "core/ops/vnm_mm/cuda/sm80/select_operands.cuh"
+
+namespace magicube::vnm_mm::sm80 {
+
+constexpr int cta_warps = 8;
+constexpr int cta_threads = cta_warps * 32;
+constexpr int most_shared_bytes = 110 * 1024;
+constexpr int most_stages = 6;
+
+template <class Operands, int TileRows>
+struct select_traits {
+    static constexpr int element_bytes = Operands::element_bytes;
+    static constexpr int warps_down = TileRows == 128 ? 2 : 1;
+    static constexpr int warp_rows = TileRows / warps_down;
+    static constexpr int row_sets = warp_rows / mma_rows;  // of a warp
+    static constexpr int tile_columns = cta_warps / warps_down * warp_columns;
+    static constexpr int pitch = tile_columns * element_bytes;
+    static constexpr int b_bytes = unit_rows * pitch;
+    static constexpr int values_bytes = TileRows / mma_rows * value_bytes(element_bytes);
+    static constexpr int stage_metadata_bytes = TileRows / mma_rows * metadata_bytes;
+    static constexpr int stage_bytes = b_bytes + values_bytes + stage_metadata_bytes;
+    static constexpr int fitting = most_shared_bytes / stage_bytes;
+    static constexpr int stages = fitting < most_stages ? fitting : most_stages;
+    // Of the tile's sums, with a gap that keeps the pairs of 4 rows in distinct banks.
+    static constexpr int sum_pitch = tile_columns + 8;
+    static constexpr int sum_bytes = TileRows * sum_pitch * 4;
+    static constexpr int shared_bytes =
+        stages * stage_bytes > sum_bytes ? stages* stage_bytes : sum_bytes;
+};
+
+// Copies units of one tile into stages, the numbers of B's rows a unit ahead.
+template <class Traits>
+class unit_copier {
+  public:
+    __device__ unit_copier(const select_arguments& args) : args_(args) {
+        const int64_t tile = blockIdx.x;
+        const int64_t units = tile * args.units;
+        values_ = args.values + blockIdx.z * args.values_apart + units * Traits::values_bytes;
+        metadata_ = args.metadata + units * Traits::stage_metadata_bytes;
+        columns_ = args.columns + tile / args.tiles_a_block * args.units * unit_rows + first_row();
+        const int64_t column = int64_t{blockIdx.y} * Traits::pitch + chunk() * 16;
+        b_ = args.b + blockIdx.z * args.b_apart + column;
+        const int64_t left = args.b_columns * Traits::element_bytes - column;
+        bytes_ = static_cast<int>(max(int64_t{0}, min(left, int64_t{16})));
+        read_columns();
+    }
+
+    // Starts the copies of the next unit, as one group; of nothing past the last.
+    __device__ __forceinline__ void start(uint32_t stage) {
+        if (next_ < args_.units) {
+#pragma unroll
+            for (int i = 0; i < rows_a_thread; ++i) {
+                const int row = first_row() + i * rows_at_once;
+                const bool empty = rows_[i] < 0 || bytes_ == 0;
+                ptx::copy_async16(chunk_address<Traits::pitch>(stage, row, chunk()),
+                                  empty ? args_.b : b_ + rows_[i] * args_.b_pitch,
+                                  empty ? 0 : bytes_);
+            }
+            copy<Traits::values_bytes>(stage + Traits::b_bytes, values_);
+            copy<Traits::stage_metadata_bytes>(stage + Traits::b_bytes + Traits::values_bytes,
+                                               metadata_);
+            values_ += Traits::values_bytes;
+            metadata_ += Traits::stage_metadata_bytes;
+            ++next_;
+            read_columns();
+        }
+        ptx::commit_copies();
+    }
+
+  private:
+    static constexpr int chunks = Traits::pitch / 16;
+    static constexpr int rows_at_once = cta_threads / chunks;
+    static constexpr int rows_a_thread = unit_rows / rows_at_once;
+    static_assert(chunks >= 8, "the swizzle permutes 8 chunks");
+
+    __device__ static int chunk() {
+        return threadIdx.x % chunks;
+    }
+    __device__ static int first_row() {
+        return threadIdx.x / chunks;
+    }
+
+    __device__ __forceinline__ void read_columns() {
+        if (next_ >= args_.units) return;
+#pragma unroll
+        for (int i = 0; i < rows_a_thread; ++i)
+            rows_[i] = columns_[next_ * unit_rows + i * rows_at_once];
+    }
+
+    template <int Bytes>
+    __device__ static void copy(uint32_t target, const uint8_t* source) {
+#pragma unroll
+        for (int i = 0; i < Bytes; i += cta_threads * 16) {
+            const int at = i + static_cast<int>(threadIdx.x) * 16;
+            if (at < Bytes) ptx::copy_async16(target + at, source + at, 16);
+        }
+    }
+
+    const select_arguments& args_;
+    const uint8_t* values_;
+    const uint8_t* metadata_;
+    const int32_t* columns_;
+    const uint8_t* b_;
+    int bytes_;  // of this thread's chunk that lie in B
+    int next_ = 0;
+    int64_t rows_[rows_a_thread];
+};
+
+template <class Operands, class Traits>
+using sums_of = typename Operands::sum[Traits::row_sets][Operands::squares][4];
+
+// The products of a unit, of which the tile's rows from `row` on and columns from `column` on are
+// the warp's.
+template <class Operands, class Traits, int Step = 0>
+__device__ __forceinline__ void multiply_unit(sums_of<Operands, Traits>& acc, uint32_t stage,
+                                              int row, int column, int lane) {
+    uint32_t b[Operands::squares][4];
+    Operands::template load<Traits::pitch>(b, stage, Step, column, lane);
+    const int set = row / mma_rows;
+    const uint32_t values =
+        stage + Traits::b_bytes + set * value_bytes(Traits::element_bytes) + Step * 512 + lane * 16;
+    const uint32_t metadata =
+        stage + Traits::b_bytes + Traits::values_bytes + set * metadata_bytes + lane * 4;
+#pragma unroll
+    for (int m = 0; m < Traits::row_sets; ++m) {
+        const uint4 loaded = ptx::load_shared_v4(values + m * value_bytes(Traits::element_bytes));
+        const uint32_t a[4] = {loaded.x, loaded.y, loaded.z, loaded.w};
+        const uint32_t positions = ptx::load_shared_u32(metadata + m * metadata_bytes);
+#pragma unroll
+        for (int s = 0; s < Operands::squares; ++s)
+            Operands::template multiply<Step>(acc[m][s], a, b[s], positions);
+    }
+    if constexpr (Step + 1 < Operands::steps)
+        multiply_unit<Operands, Traits, Step + 1>(acc, stage, row, column, lane);
+}
+
+// Lanes lie along C's columns if its rows are contiguous, along its rows otherwise.
+template <class Storage, class Traits, int TileRows, class Sum>
+__device__ __forceinline__ void store_as(const spmm::cuda::store_arguments& s, const Sum* sums) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int64_t first_row = int64_t{blockIdx.x} * TileRows;
+    const int64_t first_column = int64_t{blockIdx.y} * Traits::tile_columns;
+    const auto store = [&](auto chunks, auto apart, int row, int column) {
+        if (first_row + row >= s.rows) return;
+        constexpr int step = decltype(apart)::value;
+        spmm::cuda::store_squares<Storage, decltype(chunks)::value, step, Sum>(
+            s, blockIdx.z, first_row + row, first_column + column, [&](int k, Sum(&square)[2][2]) {
+                const Sum* from = sums + row * Traits::sum_pitch + column + k * step;
+#pragma unroll
+                for (int i = 0; i < 4; ++i)
+                    square[i / 2][i % 2] = from[i / 2 * Traits::sum_pitch + i % 2];
+            });
+    };
+    using std::integral_constant;
+    if (s.col_stride == 1) {
+        for (int row = warp * 2; row < TileRows; row += cta_warps * 2)
+            store(integral_constant<int, Traits::tile_columns / 64>{}, integral_constant<int, 64>{},
+                  row, lane * 2);
+    } else {
+        // 16 pairs of rows by 2 pairs of columns.
+        for (int block = warp; block < TileRows / 32 * (Traits::tile_columns / 16);
+             block += cta_warps)
+            store(integral_constant<int, 4>{}, integral_constant<int, 4>{},
+                  block % (TileRows / 32) * 32 + lane % 16 * 2,
+                  block / (TileRows / 32) * 16 + lane / 16 * 2);
+    }
+}
+
+template <class Traits, int TileRows, class Sum>
+__device__ __forceinline__ void store_sums(const spmm::cuda::store_arguments& s, const Sum* sums) {
+    switch (s.type) {
+        case dtype::int32:
+            if constexpr (std::is_same_v<Sum, int32_t>)
+                store_as<int32_t, Traits, TileRows>(s, sums);
+            break;
+        case dtype::fp16:
+            store_as<half, Traits, TileRows>(s, sums);
+            break;
+        case dtype::bf16:
+            store_as<bfloat16, Traits, TileRows>(s, sums);
+            break;
+        case dtype::int8:
+            store_as<int8_t, Traits, TileRows>(s, sums);
+            break;
+        default:
+            store_as<float, Traits, TileRows>(s, sums);
+            break;
+    }
+}
+
+template <class Operands, int TileRows>
+__global__ void __launch_bounds__(cta_threads, 2)
+    select_kernel(const __grid_constant__ select_arguments args) {
+    using traits = select_traits<Operands, TileRows>;
+    using sum = typename Operands::sum;
+    MAGICUBE_DYNAMIC_SHARED(uint8_t, shared, 128);
+    const uint32_t first_stage = ptx::shared_address(shared);
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int row = warp % traits::warps_down * traits::warp_rows;
+    const int column = warp / traits::warps_down * warp_columns;
+
+    unit_copier<traits> copier(args);
+    for (int i = 0; i + 1 < traits::stages; ++i)
+        copier.start(first_stage + i * traits::stage_bytes);
+    sums_of<Operands, traits> acc = {};
+    int read = 0, write = traits::stages - 1;
+    for (int unit = 0; unit < args.units; ++unit) {
+        ptx::wait_copies<traits::stages - 2>();
+        __syncthreads();  // the unit is there, and all have left the stage before it
+        copier.start(first_stage + write * traits::stage_bytes);
+        multiply_unit<Operands, traits>(acc, first_stage + read * traits::stage_bytes, row, column,
+                                        lane);
+        read = read + 1 == traits::stages ? 0 : read + 1;
+        write = write + 1 == traits::stages ? 0 : write + 1;
+    }
+    ptx::wait_copies<0>();
+    __syncthreads();
+    auto* sums = reinterpret_cast<sum*>(shared);
+#pragma unroll
+    for (int m = 0; m < traits::row_sets; ++m)
+        Operands::each_pair(acc[m], lane, [&](int i, int j, sum x0, sum x1) {
+            sum* target = sums + (row + m * mma_rows + i) * traits::sum_pitch + column + j;
+            target[0] = x0;
+            target[1] = x1;
+        });
+    __syncthreads();
+    store_sums<traits, TileRows>(args.store, sums);
+}
+
+template <class Operands, int TileRows>
+select_info load_select() {
+    const auto kernel = select_kernel<Operands, TileRows>;
+    cudaFuncAttributes attributes{};
+    select_info info{};
+    info.code = cudaFuncGetAttributes(&attributes, kernel);
+    if (info.code == cudaSuccess)
+        info.code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                         select_traits<Operands, TileRows>::shared_bytes);
+    // Code that the driver made from PTX has what that PTX was compiled for.
+    info.architecture = attributes.ptxVersion;
+    return info;
+}
+
+template <class Operands, int TileRows>
+cudaError_t launch_select(const select_arguments& args, dim3 grid, cudaStream_t stream) {
+    return magicube::cuda::launch_kernel(
+        select_kernel<Operands, TileRows>,
+        {grid, cta_threads, select_traits<Operands, TileRows>::shared_bytes, stream}, args);
+}
+
+#define MAGICUBE_DEFINE_SELECT(KIND, ROWS)                  \
+    const select_instance select_##KIND##_##ROWS = {        \
+        #KIND,                                              \
+        ROWS,                                               \
+        select_traits<KIND##_operands, ROWS>::tile_columns, \
+        KIND##_operands::element_bytes,                     \
+        load_select<KIND##_operands, ROWS>,                 \
+        launch_select<KIND##_operands, ROWS>};
+#define MAGICUBE_DEFINE_SELECTS(KIND) \
+    MAGICUBE_DEFINE_SELECT(KIND, 32)  \
+    MAGICUBE_DEFINE_SELECT(KIND, 64)  \
+    MAGICUBE_DEFINE_SELECT(KIND, 128)
+
+}  // namespace magicube::vnm_mm::sm80
