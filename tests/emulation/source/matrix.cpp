@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fragments of mma.m16n8, with g = lane / 4, t = lane % 4 and e elements a register: register r of A
-// holds row g + 8 * (r % 2), columns t * e .. t * e + e - 1 of half r / 2; register r of B holds
+// Fragments of mma.m16n8, with g = lane / 4, t = lane % 4 and e elements a register: register r of
+// A holds row g + 8 * (r % 2), columns t * e .. t * e + e - 1 of half r / 2; register r of B holds
 // column g, rows t * e .. of half r; d[0], d[1] are row g, columns 2t and 2t + 1, d[2], d[3] are
 // row g + 8. A half has 4 * e columns of A.
 #include "emulation/matrix.hpp"
