@@ -16,5 +16,7 @@ set(EMULATED_LONG_CASES
     "issue_20_spmm_every_n_up_to_64*"
     "issue_20 *"
     "slab: many tiles*"
+    "more matrices are prepared*"
+    "issue_03 eight threads*"
     "streaming gives the same bits*"
     "dequantisation gives*")
