@@ -30,7 +30,7 @@ struct softmax_run {
     packed_array out;
     packed_array out_scale;
     // Where exponentials are fp32, what the rounding of subnormal ones loses, and how far integers
-    // may lie beyond their rounding, as part of the largest; the others round as the reference does.
+    // may lie beyond their rounding, as part of the largest; others round as the reference does.
     double lost = 0, beyond = 1e-9;
 
     explicit softmax_run(const softmax_case& t)
