@@ -3,7 +3,7 @@
 # Builds and tests everything that runs without a GPU; installs what a bare Debian machine lacks.
 #
 #   tests/run.sh           all of it
-#   tests/run.sh --quick   without the sanitizer builds and clang-tidy
+#   tests/run.sh --quick   without the sanitizer builds, the emulated device and clang-tidy
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 quick=0
@@ -52,6 +52,9 @@ build/venv/bin/python -m pytest -c bindings/python/pyproject.toml \
 if ((!quick)); then
     step "clang-tidy"
     tests/lint.sh --tidy
+
+    step "CUDA code on the emulated device"
+    tests/emulation/run.sh
 
     for preset in asan tsan; do
         step "C and C++ suites: preset $preset"

@@ -46,14 +46,16 @@ endif()
 # A device that runs on the CPU, for tests: .cu files are C++ there.
 function(magicube_emulate_cuda target)
     # Its headers hide those of CUDA, and core/device/cuda/ptx.cuh.
-    target_include_directories(${target} BEFORE PUBLIC ${PROJECT_SOURCE_DIR}/tests/emulation/include)
+    target_include_directories(${target} BEFORE PUBLIC
+        ${PROJECT_SOURCE_DIR}/tests/emulation/include)
     target_link_libraries(${target} PUBLIC magicube_emulation)
     target_compile_definitions(${target} PUBLIC MAGICUBE_EMULATED)
+    set(warnings -Wno-unknown-pragmas -Wno-missing-field-initializers)
     get_target_property(sources ${target} SOURCES)
     list(FILTER sources INCLUDE REGEX "\\.cu$")
     set_source_files_properties(${sources} PROPERTIES LANGUAGE CXX
         COMPILE_DEFINITIONS "__CUDA_ARCH__=900;__CUDA_ARCH_FEAT_SM90_ALL"
-        COMPILE_OPTIONS "-include;cuda_runtime.h;-O1;-Wno-unknown-pragmas;-Wno-missing-field-initializers")
+        COMPILE_OPTIONS "-include;cuda_runtime.h;-O1;${warnings}")
 endfunction()
 
 function(magicube_configure_cuda target)

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds the library and the suites on a machine with a GPU and nvcc, and runs those that use the
 # GPU: plain, and under compute-sanitizer's memcheck and racecheck. The results worth keeping go to
-# tests/gpu/RESULTS.md.
+# tests/gpu/RESULTS.md. Without a GPU tests/emulation/run.sh runs the same cases, which shows wrong
+# results but neither time nor races.
 #
 #   tests/gpu/run.sh [--no-sanitizer]
 #

@@ -46,6 +46,9 @@ bool holds_kernels_for(int ordinal) {
 }  // namespace
 
 std::string runtime_version() {
+#if defined(MAGICUBE_EMULATED)
+    return "emulated";
+#endif
     return text(CUDART_VERSION / 1000, ".", CUDART_VERSION % 1000 / 10);
 }
 

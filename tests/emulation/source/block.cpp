@@ -53,6 +53,9 @@ bool block::run(const std::function<void()>& body, uint3 index, dim3 size) {
         t.waits = nullptr;
         t.open.clear();
         t.groups.clear();
+        t.fenced = false;
+        t.open_products.clear();
+        t.product_groups.clear();
         if (++at.x == size.x) at.x = 0, ++at.y;
         if (at.y == size.y) at.y = 0, ++at.z;
     }
@@ -69,6 +72,7 @@ bool block::run(const std::function<void()>& body, uint3 index, dim3 size) {
     yields_ = 0;
     meetings_.resize((count + 31) / 32);
     for (auto& of_warp : meetings_) of_warp.clear();
+    for (group_meeting& each : group_meetings_) each = {};
     for (named_barrier& b : barriers_) b = {};
     failure_.clear();
     running_ = &idle_fiber();
@@ -129,6 +133,8 @@ void block::end_thread() {
     for (const auto& group : t.groups)
         for (const pending_copy& copy : group) copy.execute();
     for (const pending_copy& copy : t.open) copy.execute();
+    if (!t.product_groups.empty() || !t.open_products.empty())
+        fail("the thread ends before it has waited for its wgmma", {"the thread's end", 0});
     t.alive = false;
     --alive_;
     for (named_barrier& b : barriers_)
@@ -260,6 +266,38 @@ void block::collective(uint32_t mask, const char* name, void* mine, warp_operati
     if (perform) perform(complete.lanes, mask);
     for (int l = 0; l < 32; ++l)
         if (l != lane() && (mask >> l & 1)) wake(static_cast<int>(warp * 32) + l);
+}
+
+void block::warpgroup_collective(const char* name, void* mine, group_operation perform, site at) {
+    const int first = current_ / 128 * 128;
+    if (static_cast<size_t>(first) + 128 > threads_.size())
+        fail(std::string(name) + ": the warpgroup has not 128 threads", at);
+    group_meeting& here = group_meetings_[first / 128];
+    if (here.arrived == 0) here.name = name;
+    if (std::strcmp(here.name, name) != 0)
+        fail(std::string(name) + ": others of the warpgroup are at " + here.name, at);
+    here.threads[current_ - first] = mine;
+    if (++here.arrived < 128) return wait(name, at);
+    const group_meeting complete = here;
+    here.arrived = 0;
+    perform(complete.threads, at);
+    for (int i = first; i < first + 128; ++i)
+        if (i != current_) wake(i);
+}
+
+void block::add_product(const std::shared_ptr<deferred_product>& product) {
+    const auto first = static_cast<size_t>(current_) / 128 * 128;
+    for (size_t i = first; i < first + 128; ++i) threads_[i].open_products.push_back(product);
+}
+
+void block::finish_products() {
+    const int first = current_ / 128 * 128;
+    for (int i = 0; i < 128; ++i) {
+        const thread& t = threads_[static_cast<size_t>(first + i)];
+        for (const auto& group : t.product_groups)
+            for (const auto& product : group) product->execute(i);
+        for (const auto& product : t.open_products) product->execute(i);
+    }
 }
 
 int block::barrier(int id, int count, bool predicate, bool waits, site at) {

@@ -22,6 +22,13 @@ struct pending_copy {
     void execute() const;
 };
 
+// Of a warpgroup; executed for each of its threads, once, when that one has to.
+class deferred_product {
+  public:
+    virtual ~deferred_product() = default;
+    virtual void execute(int thread_of_warpgroup) = 0;
+};
+
 struct thread {
     uint3 index{};
     bool alive = true;
@@ -32,6 +39,10 @@ struct thread {
     // cp.async: copies since the last commit, and committed groups, the oldest first.
     std::vector<pending_copy> open;
     std::vector<std::vector<pending_copy>> groups;
+    // wgmma: the same.
+    bool fenced = false;
+    std::vector<std::shared_ptr<deferred_product>> open_products;
+    std::vector<std::vector<std::shared_ptr<deferred_product>>> product_groups;
 };
 
 class block {
@@ -52,6 +63,13 @@ class block {
     bool coin() { return random_() & 1; }
 
     void collective(uint32_t mask, const char* name, void* mine, warp_operation perform, site at);
+    // The same among the 128 threads of a warpgroup.
+    using group_operation = void (*)(void* const* threads, site at);
+    void warpgroup_collective(const char* name, void* mine, group_operation perform, site at);
+    // Of the current thread's warpgroup: a product for each thread's list, and the end of all that
+    // are under way.
+    void add_product(const std::shared_ptr<deferred_product>& product);
+    void finish_products();
     int barrier(int id, int count, bool predicate, bool waits, site at);
     [[noreturn]] void fail(const std::string& what, site at);
 
@@ -64,6 +82,11 @@ class block {
         uint32_t mask, arrived;
         const char* name;
         void* lanes[32];
+    };
+    struct group_meeting {
+        int arrived = 0;
+        const char* name = nullptr;
+        void* threads[128] = {};
     };
     struct named_barrier {
         int expected = 0, arrived = 0, predicates = 0;
@@ -98,6 +121,7 @@ class block {
     size_t ready_first_ = 0;
     std::vector<std::function<void()>> engine_;
     std::vector<std::vector<meeting>> meetings_;  // of each warp
+    group_meeting group_meetings_[8];
     named_barrier barriers_[16];
     std::string failure_;
     std::mt19937_64 random_;

@@ -10,6 +10,7 @@
 #include "source/settings.hpp"
 #include "source/shared.hpp"
 #include "source/state.hpp"
+#include "source/symbols.hpp"
 
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
@@ -53,6 +54,7 @@ cudaError_t run(const cudaLaunchConfig_t& config, const void* kernel,
                 const std::function<void()>& body) {
     const settings& set = current_settings();
     static uint64_t launches = 0;
+    const kernel_symbols& symbols = symbols_of(kernel);
     block& b = running_block();
     b.seed(set.seed * 1000003 + launches++, set.seed != 0);
     gridDim = config.gridDim;
@@ -64,14 +66,14 @@ cudaError_t run(const cudaLaunchConfig_t& config, const void* kernel,
         const uint3 index{static_cast<unsigned>(number % across),
                           static_cast<unsigned>(number % layer / across),
                           static_cast<unsigned>(number / layer)};
-        prepare_shared(config.dynamicSmemBytes);
+        prepare_shared(config.dynamicSmemBytes, symbols.shared);
         prepare_barriers();
         if (b.run(body, index, blockDim)) continue;
-        std::fprintf(stderr, "emulated device: kernel %s\n%s\n", name_of(kernel).c_str(),
+        std::fprintf(stderr, "emulated device: kernel %s\n%s\n", symbols.name.c_str(),
                      b.failure().c_str());
         return cudaErrorLaunchFailure;
     }
-    return check_guards(name_of(kernel)) ? cudaSuccess : cudaErrorLaunchFailure;
+    return check_guards(symbols.name) ? cudaSuccess : cudaErrorLaunchFailure;
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fragments of mma.m16n8, with g = lane / 4, t = lane % 4 and e elements a register: register r of A
-// holds row g + 8 * (r % 2), columns t * e .. t * e + e - 1 of half r / 2; register r of B holds
+// Fragments of mma.m16n8, with g = lane / 4, t = lane % 4 and e elements a register: register r of
+// A holds row g + 8 * (r % 2), columns t * e .. t * e + e - 1 of half r / 2; register r of B holds
 // column g, rows t * e .. of half r; d[0], d[1] are row g, columns 2t and 2t + 1, d[2], d[3] are
 // row g + 8. A half has 4 * e columns of A.
 #include "emulation/matrix.hpp"
@@ -100,18 +100,6 @@ void read_b(void* const* lanes, T (&b)[cols][max_depth]) {
     });
 }
 
-// Sums of integers wrap around as on the device; sums of floats are rounded once.
-int32_t add_products(int32_t d, const int32_t* a, const int32_t* b, int depth) {
-    uint32_t sum = 0;
-    for (int k = 0; k < depth; ++k) sum += static_cast<uint32_t>(a[k] * b[k]);
-    return static_cast<int32_t>(static_cast<uint32_t>(d) + sum);
-}
-float add_products(float d, const float* a, const float* b, int depth) {
-    double sum = 0;
-    for (int k = 0; k < depth; ++k) sum += double{a[k]} * double{b[k]};
-    return static_cast<float>(double{d} + sum);
-}
-
 template <class T>
 void add_product(void* const* lanes, const operands<T>& of, int depth) {
     for (int lane = 0; lane < 32; ++lane) {
@@ -138,23 +126,13 @@ void multiply_any(const char* name, multiply_argument<T> mine, warp_operation pe
 
 // ---- sparse -------------------------------------------------------------------------------------
 
-// The position (0..3) among four columns of stored element `which` (0 or 1) of group `group` of a
-// row. Sixteen-bit elements: the pair of lanes 2 * selector, + 1 of each four holds 16 bits for
-// each of rows g and g + 8, the first lane for the first 4 groups. Bytes: all lanes hold 32 bits,
-// those of groups 0..7 of row g, of row g + 8, then of groups 8..15.
+// The position (0..3) among four columns of stored element k of a row.
 template <class T>
-int position(void* const* lanes, int row, int group, int which) {
+int position(void* const* lanes, int row, int k) {
     const auto& first = *static_cast<const multiply_argument<T>*>(lanes[0]);
-    int lane = row % 8 * 4, shift = 0;
-    if (bits_of(first.a_type) == 16) {
-        lane += first.selector * 2 + group / 4;
-        shift = row / 8 * 16 + group % 4 * 4;
-    } else {
-        lane += group / 8 * 2 + row / 8;
-        shift = group % 8 * 4;
-    }
-    const uint32_t word = static_cast<const multiply_argument<T>*>(lanes[lane])->metadata;
-    return static_cast<int>(word >> (shift + 2 * which) & 3);
+    const metadata_place place(bits_of(first.a_type), first.selector, row, k);
+    const auto& holder = *static_cast<const multiply_argument<T>*>(lanes[place.lane]);
+    return static_cast<int>(holder.metadata >> place.shift & 3);
 }
 
 template <class T>
@@ -168,7 +146,8 @@ void multiply_sparse_lanes(void* const* lanes, uint32_t) {
     for (int row = 0; row < rows; ++row) {
         for (int k = 0; k < depth; ++k) of.a[row][k] = T{};
         for (int group = 0; group < depth / 4; ++group) {
-            const int p = position<T>(lanes, row, group, 0), q = position<T>(lanes, row, group, 1);
+            const int p = position<T>(lanes, row, group * 2);
+            const int q = position<T>(lanes, row, group * 2 + 1);
             if (p >= q)
                 fail("mma.sp::ordered_metadata: the positions " + std::to_string(p) + ", " +
                          std::to_string(q) + " of row " + std::to_string(row) + ", group " +

@@ -9,7 +9,4 @@ namespace emulated {
 // False, and says so, where something was written behind an allocation; `kernel` ran last.
 bool check_guards(const std::string& kernel);
 
-// Of a function, as far as its module tells.
-std::string name_of(const void* function);
-
 }  // namespace emulated

@@ -96,4 +96,49 @@ float float_of(uint32_t word, int i) {
     }
 }
 
+inline float any_float_of(number type, uint32_t word, int i) {
+    switch (type) {
+        case number::e4m3:
+            return float_of<number::e4m3>(word, i);
+        case number::e5m2:
+            return float_of<number::e5m2>(word, i);
+        case number::f16:
+            return float_of<number::f16>(word, i);
+        case number::bf16:
+            return float_of<number::bf16>(word, i);
+        default:
+            return float_of<number::tf32>(word, i);
+    }
+}
+
+// Sums of integers wrap around as on the device; sums of floats are rounded once.
+inline int32_t add_products(int32_t d, const int32_t* a, const int32_t* b, int depth) {
+    uint32_t sum = 0;
+    for (int k = 0; k < depth; ++k) sum += static_cast<uint32_t>(a[k] * b[k]);
+    return static_cast<int32_t>(static_cast<uint32_t>(d) + sum);
+}
+inline float add_products(float d, const float* a, const float* b, int depth) {
+    double sum = 0;
+    for (int k = 0; k < depth; ++k) sum += double{a[k]} * double{b[k]};
+    return static_cast<float>(double{d} + sum);
+}
+
+// Where the two bits lie that say which of four columns stored element k of one of 16 rows has.
+// Sixteen-bit elements: the pair of lanes 2 * selector, + 1 of each four holds 16 bits for each of
+// rows g and g + 8, the first lane for the first 8 elements. Bytes: all lanes hold 32 bits, those
+// of elements 0..15 of row g, of row g + 8, then of elements 16..31.
+struct metadata_place {
+    int lane, shift;
+
+    metadata_place(int bits, int selector, int row, int k) : lane(row % 8 * 4), shift(0) {
+        if (bits == 16) {
+            lane += selector * 2 + k / 8;
+            shift = row / 8 * 16 + k % 8 * 2;
+        } else {
+            lane += k / 16 * 2 + row / 8;
+            shift = k % 16 * 2;
+        }
+    }
+};
+
 }  // namespace emulated

@@ -48,7 +48,7 @@ size_t bytes_in_use = 0;
 
 }  // namespace
 
-void prepare_shared(size_t dynamic_bytes) {
+void prepare_shared(size_t dynamic_bytes, const std::vector<shared_array>& arrays) {
     char* memory = arena();
 #if defined(__SANITIZE_ADDRESS__)
     ASAN_POISON_MEMORY_REGION(memory, arena_bytes);
@@ -56,6 +56,7 @@ void prepare_shared(size_t dynamic_bytes) {
 #endif
     bytes_in_use = dynamic_bytes;
     std::memset(memory + arena_offset, poison, dynamic_bytes);
+    for (const shared_array& array : arrays) std::memset(array.start, poison, array.bytes);
 }
 
 void* dynamic_shared(size_t alignment) {

@@ -303,6 +303,13 @@ void writes_behind(uint8_t* memory) {
 }
 void good() {}
 
+void reads_unwritten(uint32_t* sums) {
+    __shared__ uint32_t numbers[32];
+    sums[blockIdx.x] = numbers[5];
+    __syncthreads();
+    numbers[threadIdx.x] = 0;
+}
+
 }  // namespace
 
 TEST_CASE("what a kernel does wrong ends its launch, and the next one works") {
@@ -318,6 +325,10 @@ TEST_CASE("what a kernel does wrong ends its launch, and the next one works") {
     REQUIRE(cudaFuncSetAttribute(good, cudaFuncAttributeMaxDynamicSharedMemorySize, 49153) ==
             cudaSuccess);
     CHECK(run(good, 1, 1, 49153) == cudaSuccess);
+    uint32_t sums[2] = {};
+    REQUIRE(run(reads_unwritten, 2, 32, 0, sums + 0) == cudaSuccess);
+    CHECK(sums[0] == 0xb7b7b7b7);
+    CHECK(sums[1] == 0xb7b7b7b7);
 #if !defined(__SANITIZE_ADDRESS__)
     void* memory = nullptr;
     REQUIRE(cudaMalloc(&memory, 100) == cudaSuccess);

@@ -58,7 +58,7 @@ void mbarrier_wait(uint32_t barrier, uint32_t parity, site at);
 
 // ---- copies -------------------------------------------------------------------------------------
 
-// cp.async: `bytes` of which the first `valid` are read. Carried out late or early, see CONFIG in
+// cp.async: `bytes` of which the first `valid` are read. Carried out late or early, see
 // tests/emulation/README.md.
 void copy_async(uint32_t target, const void* source, uint32_t bytes, uint32_t valid, site at);
 void commit_copies();

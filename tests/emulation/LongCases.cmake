@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+# The cases that `ctest --preset emulated` leaves out: for they take long, or run no CUDA code.
+set(EMULATED_LONG_CASES
+    # the CPU's
+    "SpMM simd*"
+    # beyond the device's memory
+    "large*"
+    # many multiply-adds
+    "SpMM: more bundles*"
+    "SpMM: dense*"
+    "SpMM: rows of many steps*"
+    "SpMM: operands that are unpacked*"
+    "SpMM: one block row*"
+    "every element of A is packed once*"
+    "issue_20_spmm_k_of_200000"
+    "issue_20_spmm_every_n_up_to_64*"
+    "issue_20 *"
+    "slab: many tiles*"
+    "streaming gives the same bits*"
+    "dequantisation gives*")
