@@ -17,6 +17,12 @@ from magicube._cuda import to_cuda
 from magicube._device import DeviceInfo, Handle, build_info, device_count, device_info
 from magicube._device_array import DeviceArray
 from magicube._int4 import Int4Array, pack_int4
+from magicube._kronecker_mm import (
+    KroneckerMMPlan,
+    kronecker_gradient,
+    kronecker_mm,
+    kronecker_mm_implementations,
+)
 from magicube._log import get_log_level, set_log_callback, set_log_file, set_log_level
 from magicube._native import version as _version
 from magicube._plan import PlanInfo
@@ -44,7 +50,7 @@ from magicube.errors import (
     NoDeviceError,
     NotSupportedError,
 )
-from magicube.sparse import SrBcrs, Vnm, validate
+from magicube.sparse import Kronecker, KroneckerChain, SrBcrs, Vnm, validate
 
 __version__ = _version()
 
@@ -62,6 +68,9 @@ __all__ = [
     "Int4Array",
     "InternalError",
     "InvalidValueError",
+    "Kronecker",
+    "KroneckerChain",
+    "KroneckerMMPlan",
     "MagicubeError",
     "MisalignedError",
     "NoDeviceError",
@@ -82,6 +91,9 @@ __all__ = [
     "get_log_level",
     "gradual_schedule",
     "kept_energy",
+    "kronecker_gradient",
+    "kronecker_mm",
+    "kronecker_mm_implementations",
     "pack_int4",
     "patterns",
     "prune",

@@ -144,7 +144,8 @@ void multiply_columns(const execution& e, const task_state& t, size_t index, int
         if (direct) {
             p.sums = floats_of(e.y, e.y.index(t.batch, feature, t.col + col));
             p.sums_step = s.d * e.y.ld;
-            for (int64_t r = 0; r < rows; ++r)
+            // Of the next block of rows, in time for it.
+            for (int64_t r = block_rows; r < std::min(2 * block_rows, s.b - j); ++r)
                 prefetch<1>(e.y, e.y.index(t.batch, feature + r * s.d, t.col + col), tile_lanes);
         } else if (last) {
             p.sums = sums;
