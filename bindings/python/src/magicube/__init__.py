@@ -26,6 +26,7 @@ from magicube._kronecker_mm import (
 from magicube._log import get_log_level, set_log_callback, set_log_file, set_log_level
 from magicube._native import version as _version
 from magicube._plan import PlanInfo
+from magicube._project import Projection, project
 from magicube._prune import prune
 from magicube._prune_vnm import gradual_schedule, kept_energy, prune_vnm, prune_vnm_obs
 from magicube._quantize import dequantize, quantize
@@ -76,6 +77,7 @@ __all__ = [
     "NoDeviceError",
     "NotSupportedError",
     "PlanInfo",
+    "Projection",
     "SDDMMPlan",
     "SparseSoftmaxPlan",
     "SpMMPlan",
@@ -96,6 +98,7 @@ __all__ = [
     "kronecker_mm_implementations",
     "pack_int4",
     "patterns",
+    "project",
     "prune",
     "prune_vnm",
     "prune_vnm_obs",

@@ -104,7 +104,7 @@ class _Product:
         """:func:`kronecker_mm` of the columns of ``other``."""
         from magicube._kronecker_mm import kronecker_mm
 
-        return kronecker_mm(self, other, layout="last")
+        return kronecker_mm(check_kronecker(self, "K"), other, layout="last")
 
 
 class Kronecker(_Product):

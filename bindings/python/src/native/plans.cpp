@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SpMM, SDDMM, sparse softmax, attention and Kronecker-sparse products: their problems, arrays and executions.
+// SpMM, SDDMM, sparse softmax, attention and Kronecker-sparse products:
+// their problems, arrays and executions.
 #include <tuple>
 #include <vector>
 
