@@ -11,7 +11,7 @@ one is asked for, a NumPy, ml_dtypes or torch type with that meaning is taken as
 are ml_dtypes in NumPy, int12 is an int16 array, and int4 is an :class:`Int4Array`.
 """
 
-from magicube import patterns, sparse
+from magicube import kronecker, patterns, sparse
 from magicube._attention import AttentionPlan, attention, attention_implementations
 from magicube._cuda import to_cuda
 from magicube._device import DeviceInfo, Handle, build_info, device_count, device_info
@@ -93,6 +93,7 @@ __all__ = [
     "get_log_level",
     "gradual_schedule",
     "kept_energy",
+    "kronecker",
     "kronecker_gradient",
     "kronecker_mm",
     "kronecker_mm_implementations",

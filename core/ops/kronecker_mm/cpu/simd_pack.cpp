@@ -55,13 +55,18 @@ std::vector<step> merged_steps(const kronecker_view& view, bool transpose) {
     return steps;
 }
 
+bool features_are_neighbours(batch_layout layout, order storage) {
+    return storage == (layout == batch_layout::first ? order::row : order::col);
+}
+
 // Lanes can be features: they are neighbours in memory, their multipliers can be made of what lies
 // there, and at most three quarters of the lanes are padding.
 bool lanes_are_features(const problem& p, const std::vector<step>& steps,
                         const simd_kernels& kernels) {
-    const bool first = p.layout == batch_layout::first;
-    const order wanted = first ? order::row : order::col;
-    if (p.x_order != wanted || p.y_order != wanted) return false;
+    if (!features_are_neighbours(p.layout, p.x_order) ||
+        !features_are_neighbours(p.layout, p.y_order)) {
+        return false;
+    }
     return std::all_of(steps.begin(), steps.end(), [&](const step& s) {
         return kernels.select_multiply(s.d) != nullptr && s.b * s.d >= tile_lanes / 4;
     });
@@ -157,7 +162,11 @@ chain_layout::chain_layout(const problem& p, const simd_kernels& kernels)
         // Two intermediate results of a tile fill half of an L2 cache of 1 MiB.
         constexpr int64_t cached = int64_t{1} << 16;
         const int64_t fitting = cached / std::max<int64_t>(widest_between, 1) / tile_lanes;
-        tile_width = std::clamp(fitting * tile_lanes, tile_lanes, widest_columns);
+        // Vectors whose features are neighbours share no cache line: fewer at a time stay cached.
+        const bool by_vector = features_are_neighbours(p.layout, p.x_order) ||
+                               features_are_neighbours(p.layout, p.y_order);
+        tile_width =
+            by_vector ? tile_lanes : std::clamp(fitting * tile_lanes, tile_lanes, widest_columns);
         input_floats = checked_mul(widest_block, tile_lanes, scratch);
         between_floats = checked_mul(widest_between, tile_width, scratch);
     }

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from magicube.cli._bench import bench
+from magicube.cli._bench_kronecker import kronecker
 from magicube.cli._convert import convert
 from magicube.cli._info import info
 from magicube.cli._project import project
@@ -46,4 +47,5 @@ app.command()(convert)
 app.command()(prune)
 app.command()(project)
 app.command()(verify)
+bench.command()(kronecker)
 app.add_typer(bench, name="bench")

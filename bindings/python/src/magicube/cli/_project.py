@@ -20,7 +20,7 @@ from magicube.cli._values import Array, suffix
 TYPES = ["fp32", "fp16", "bf16"]
 
 
-def parse_chain(text: str) -> list[tuple[int, int, int, int]]:
+def parse_chain(text: str, option: str = "--chain") -> list[tuple[int, int, int, int]]:
     """ "1,192,48,2;2,48,192,1" as patterns."""
     patterns = []
     for i, part in enumerate(text.split(";")):
@@ -28,7 +28,7 @@ def parse_chain(text: str) -> list[tuple[int, int, int, int]]:
             a, b, c, d = (int(size) for size in part.split(","))
         except ValueError:
             raise UsageError(
-                f"--chain: factor {i} is {part!r}; it must be a,b,c,d, four integers"
+                f"{option}: factor {i} is {part!r}; it must be a,b,c,d, four integers"
             ) from None
         patterns.append((a, b, c, d))
     return patterns
