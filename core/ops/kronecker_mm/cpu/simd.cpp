@@ -242,7 +242,12 @@ void multiply_features(const execution& e, const task_state& t, size_t index, in
     for (int64_t r = 0; last && r < rows; ++r)
         prefetch<1>(e.y, e.y.index(t.batch, feature, t.col + n + r), features);
     e.kernels.select_multiply(s.d)(p, rows);
-    if (last && !direct) finish_features(e, t, feature, features, n, rows, sums);
+    if (!last || direct) return;
+    if (!t.direct) return finish_features(e, t, feature, features, n, rows, sums);
+    for (int64_t r = 0; r < rows; ++r) {
+        std::copy_n(sums + r * tile_lanes, features,
+                    floats_of(e.y, e.y.index(t.batch, feature, t.col + n + r)));
+    }
 }
 
 // Units [first, last) of one block for all vectors. What a unit reads of the vectors, c * d floats
