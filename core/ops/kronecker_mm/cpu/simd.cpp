@@ -53,9 +53,12 @@ float* floats_of(const dense_view& view, int64_t index) {
     return static_cast<float*>(view.values) + index;
 }
 
+// GCC takes a function that only prefetches for one without effect and drops its calls.
+#define MAGICUBE_INLINE inline __attribute__((always_inline))
+
 // Asks for `count` neighbouring elements, which will be read or written soon.
 template <int Write>
-void prefetch(const dense_view& view, int64_t index, int64_t count) {
+MAGICUBE_INLINE void prefetch(const dense_view& view, int64_t index, int64_t count) {
     const auto* at = static_cast<const char*>(view.values) + storage_bytes(view.type, index);
     const int64_t bytes = storage_bytes(view.type, count);
     for (int64_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line, Write);
@@ -118,7 +121,7 @@ struct next_panel {
         feature_step = e.x.ld * s.d;
     }
 
-    void ask(int64_t first, int64_t last) const {
+    MAGICUBE_INLINE void ask(int64_t first, int64_t last) const {
         for (int64_t k = first; x && k < last; ++k)
             prefetch<0>(*x, index + k * feature_step, tile_lanes);
     }
