@@ -182,20 +182,27 @@ TEST_CASE("KroneckerMM: a chain of integers is refused") {
 }
 
 TEST_CASE("KroneckerMM: huge sizes are refused or estimated, never wrapped") {
-    for (const int64_t size : {int64_t{1} << 31, int64_t{1} << 40, int64_t{1} << 60}) {
-        for (const int64_t n : {int64_t{1}, INT64_MAX}) {
-            for (int way = 0; way < 8; ++way) {
-                call c;
-                c.set_k(way == 0 ? size : 1, way == 1 ? size : 2, way == 2 ? size : 2,
-                        way == 3 ? size : 1, way < 5 ? MAGICUBE_INT8 : MAGICUBE_FP16);
-                c.problem.n_max = n;
-                c.problem.batch_count = way == 6 ? INT64_MAX : 1;
-                c.problem.transpose = way % 2;
-                c.problem.value_mode = way == 7 ? MAGICUBE_VALUES_PER_CALL : MAGICUBE_VALUES_FIXED;
-                magicubeBufferSizes_t sizes = MAGICUBE_BUFFER_SIZES_INIT;
-                const auto status = magicubeKroneckerMM_bufferSize(c.handle, &c.problem, &sizes);
-                const bool known = status == MAGICUBE_STATUS_SUCCESS || status == invalid;
-                CHECK(known);
+    // One size of K is huge, or the number of vectors or of matrices; values take fewer than 2^63
+    // bytes of either type.
+    for (const int64_t size : {int64_t{1} << 31, int64_t{1} << 40, int64_t{1} << 58}) {
+        for (int way = 0; way < 32; ++way) {
+            call c;
+            const int huge = way % 4;
+            c.set_k(huge == 0 ? size : 1, huge == 1 ? size : 2, huge == 2 ? size : 2,
+                    huge == 3 ? size : 1, way & 4 ? MAGICUBE_INT8 : MAGICUBE_FP16);
+            c.problem.n_max = way & 8 ? INT64_MAX : 1;
+            c.problem.batch_count = way & 16 ? INT64_MAX : 1;
+            for (const auto layout : {MAGICUBE_BATCH_FIRST, MAGICUBE_BATCH_LAST}) {
+                for (const auto mode : {MAGICUBE_VALUES_FIXED, MAGICUBE_VALUES_PER_CALL}) {
+                    c.problem.layout = layout;
+                    c.problem.value_mode = mode;
+                    c.problem.transpose = way & 1;
+                    magicubeBufferSizes_t sizes = MAGICUBE_BUFFER_SIZES_INIT;
+                    const auto status =
+                        magicubeKroneckerMM_bufferSize(c.handle, &c.problem, &sizes);
+                    const bool known = status == MAGICUBE_STATUS_SUCCESS || status == invalid;
+                    CHECK(known);
+                }
             }
         }
     }
