@@ -208,8 +208,8 @@ pub(crate) type New = (sys::magicubeConstSpMatDescr_t, State);
 
 /// A sparse matrix, or a batch of them. It borrows its arrays.
 ///
-/// Index arrays in host memory are checked wholly when a matrix is made or changed, so that no call
-/// follows a wrong one. Those in a GPU's memory are not looked at: wrong ones give wrong results.
+/// Arrays in host memory are checked wholly when a matrix is made or changed, so that no call
+/// follows a wrong index. Those in a GPU's memory are not looked at: wrong ones give wrong results.
 ///
 /// ```
 /// use magicube::Sparse;

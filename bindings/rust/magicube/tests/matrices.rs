@@ -135,15 +135,15 @@ fn sr_bcrs_tells_and_changes() {
         (columns[0], columns[1], columns[8]) = (0, 2, 1);
         columns
     });
-    let (begins, ends) = ([0i64, 8, 8, 0], [2i64, 9, 9, 2]);
+    let (begins, ends) = ([0i64, 8, 0, 8], [2i64, 9, 0, 8]);
     let values = [1i8; 32];
     let mut matrix = Sparse::sr_bcrs((3, 4), (2, 8), &begin, &end, &columns, &values).unwrap();
     let layout = matrix.sr_bcrs_layout().unwrap();
     assert_eq!((layout.vector_length, layout.stride, layout.slots), (2, 8, 16));
     assert!(!layout.has_element_mask);
-    matrix.set_element_mask(Some(&[1u8; 16])).unwrap();
+    matrix.set_element_mask(Some(&[3u8; 16])).unwrap();
     assert!(matrix.sr_bcrs_layout().unwrap().has_element_mask);
-    refused(matrix.set_element_mask(Some(&[1u8; 15])), &["element_mask", "16"]);
+    refused(matrix.set_element_mask(Some(&[3u8; 15])), &["element_mask", "16"]);
     matrix.set_element_mask(None::<&[u8]>).unwrap();
 
     refused(matrix.set_pattern_batch(2), &["offsets", "4"]);

@@ -131,4 +131,3 @@ pub fn close(left: &[f32], right: &[f64], tolerance: f64) -> bool {
             (f64::from(l) - r).abs() <= tolerance * r.abs().max(1.0) || (l.is_nan() && r.is_nan())
         })
 }
-
