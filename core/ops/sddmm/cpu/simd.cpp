@@ -167,7 +167,8 @@ void multiply_tile(const products& job, const epilogue& finish, const tile& t, i
     }
     alignas(64) uint32_t sums[most_rows * tile_slots];
     const bool floats = is_floating(job.shape.a_type);
-    const auto dots = floats ? k.float_dots : k.byte_dots ? k.byte_dots : k.word_dots;
+    const bool bytes = element_bytes(k, job.shape.a_type) == 1;
+    const auto dots = floats ? k.float_dots : bytes ? k.byte_dots : k.word_dots;
     dots(a, t.rows, b, cols, t.slots, job.units, sums, tile_slots);
     if (floats) return finish_tile(job, finish, t, all, reinterpret_cast<const float*>(sums));
     finish_tile(job, finish, t, all, reinterpret_cast<const int32_t*>(sums));
