@@ -35,17 +35,19 @@ pub struct magicubeStatus(pub ::core::ffi::c_uint);
 pub use self::magicubeStatus as magicubeStatus_t;
 unsafe extern "C" {
     /** Name of a status ("MAGICUBE_STATUS_INVALID_VALUE"); "MAGICUBE_STATUS_UNKNOWN" for any other
-    number.*/
+ number.*/
     pub fn magicubeGetErrorName(status: magicubeStatus_t) -> *const ::core::ffi::c_char;
 }
 unsafe extern "C" {
     /// One sentence that says what a status means. Never null.
-    pub fn magicubeGetErrorString(status: magicubeStatus_t) -> *const ::core::ffi::c_char;
+    pub fn magicubeGetErrorString(
+        status: magicubeStatus_t,
+    ) -> *const ::core::ffi::c_char;
 }
 unsafe extern "C" {
     /** Text of the last call of this thread that did not succeed: it names the function, the argument,
-    its value and the rule. Empty if none failed yet. Valid until the thread's next failing call;
-    never null.*/
+ its value and the rule. Empty if none failed yet. Valid until the thread's next failing call;
+ never null.*/
     pub fn magicubeGetLastErrorMessage() -> *const ::core::ffi::c_char;
 }
 impl magicubeDataType {
@@ -83,11 +85,11 @@ impl magicubeIndexType {
 }
 #[repr(transparent)]
 /** Width of the offsets of CSR and BSR and of SR-BCRS's row_begin and row_end. Column indices are
-int32.*/
+ int32.*/
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct magicubeIndexType(pub ::core::ffi::c_uint);
 /** Width of the offsets of CSR and BSR and of SR-BCRS's row_begin and row_end. Column indices are
-int32.*/
+ int32.*/
 pub use self::magicubeIndexType as magicubeIndexType_t;
 impl magicubeOrder {
     /// element (i, j) at i * ld + j
@@ -115,6 +117,7 @@ impl magicubeSparseFormat {
     pub const MAGICUBE_FORMAT_CSR: magicubeSparseFormat = magicubeSparseFormat(1);
     pub const MAGICUBE_FORMAT_BSR: magicubeSparseFormat = magicubeSparseFormat(2);
     pub const MAGICUBE_FORMAT_SR_BCRS: magicubeSparseFormat = magicubeSparseFormat(3);
+    pub const MAGICUBE_FORMAT_VNM: magicubeSparseFormat = magicubeSparseFormat(4);
 }
 #[repr(transparent)]
 /// Storage format of a sparse matrix.
@@ -186,6 +189,13 @@ pub type magicubeSpMatDescr_t = *mut magicubeSpMatDescr;
 pub type magicubeConstSpMatDescr_t = *const magicubeSpMatDescr;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
+pub struct magicubeKroneckerDescr {
+    _unused: [u8; 0],
+}
+pub type magicubeKroneckerDescr_t = *mut magicubeKroneckerDescr;
+pub type magicubeConstKroneckerDescr_t = *const magicubeKroneckerDescr;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
 pub struct magicubeSpMMPlan {
     _unused: [u8; 0],
 }
@@ -208,6 +218,12 @@ pub struct magicubeAttentionPlan {
     _unused: [u8; 0],
 }
 pub type magicubeAttentionPlan_t = *mut magicubeAttentionPlan;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct magicubeKroneckerMMPlan {
+    _unused: [u8; 0],
+}
+pub type magicubeKroneckerMMPlan_t = *mut magicubeKroneckerMMPlan;
 /// What a plan and its executions need. Set struct_size (the INIT macro does) before the call.
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
@@ -225,8 +241,8 @@ pub struct magicubeBufferSizes {
 /// What a plan and its executions need. Set struct_size (the INIT macro does) before the call.
 pub type magicubeBufferSizes_t = magicubeBufferSizes;
 /** What a plan says of itself. The strings live as long as the plan. reasons is one line a candidate
-(accepted with its cost, or declined and why), one that names the choice and, on CUDA, where the
-best dense product is estimated to be faster, one that says so.*/
+ (accepted with its cost, or declined and why), one that names the choice and, on CUDA, where the
+ best dense product is estimated to be faster, one that says so.*/
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct magicubePlanInfo {
@@ -250,12 +266,14 @@ impl Default for magicubePlanInfo {
     }
 }
 /** What a plan says of itself. The strings live as long as the plan. reasons is one line a candidate
-(accepted with its cost, or declined and why), one that names the choice and, on CUDA, where the
-best dense product is estimated to be faster, one that says so.*/
+ (accepted with its cost, or declined and why), one that names the choice and, on CUDA, where the
+ best dense product is estimated to be faster, one that says so.*/
 pub type magicubePlanInfo_t = magicubePlanInfo;
 unsafe extern "C" {
     /// Short name of a type ("int8", "bf16", ...), or "unknown". Never null.
-    pub fn magicubeGetDataTypeName(type_: magicubeDataType_t) -> *const ::core::ffi::c_char;
+    pub fn magicubeGetDataTypeName(
+        type_: magicubeDataType_t,
+    ) -> *const ::core::ffi::c_char;
 }
 unsafe extern "C" {
     /// Bits that one stored element takes (4, 8, 16 or 32; int12 takes 16), or 0 for an unknown type.
@@ -281,7 +299,7 @@ impl magicubeValidation {
     /// sizes, types, pointers
     pub const MAGICUBE_VALIDATION_BASIC: magicubeValidation = magicubeValidation(0);
     /** on the CPU also index arrays, scales and values; on CUDA index
-    arrays, in conversions that read them, but for _fill*/
+arrays, in conversions that read them, but for _fill*/
     pub const MAGICUBE_VALIDATION_FULL: magicubeValidation = magicubeValidation(1);
 }
 #[repr(transparent)]
@@ -317,8 +335,11 @@ impl Default for magicubeDeviceInfo {
 pub type magicubeDeviceInfo_t = magicubeDeviceInfo;
 unsafe extern "C" {
     /** Number of devices of a kind: 1 for the CPU, and for CUDA 0 (with success) where there is no GPU,
-    no driver or no CUDA in this build.*/
-    pub fn magicubeGetDeviceCount(device: magicubeDevice_t, count: *mut i32) -> magicubeStatus_t;
+ no driver or no CUDA in this build.*/
+    pub fn magicubeGetDeviceCount(
+        device: magicubeDevice_t,
+        count: *mut i32,
+    ) -> magicubeStatus_t;
 }
 unsafe extern "C" {
     /// Describes one device. NO_DEVICE if there is none with this ordinal.
@@ -330,7 +351,7 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     /** Makes a handle on a device. The first call of a process starts the library's thread pool.
-    NO_DEVICE if the device is absent, ARCH_MISMATCH if the library holds no code for it.*/
+ NO_DEVICE if the device is absent, ARCH_MISMATCH if the library holds no code for it.*/
     pub fn magicubeCreate(
         handle: *mut magicubeHandle_t,
         device: magicubeDevice_t,
@@ -351,7 +372,7 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     /** Stream of a CUDA handle; null (the default) is the legacy default stream. A CPU handle takes null
-    only.*/
+ only.*/
     pub fn magicubeSetStream(
         handle: magicubeHandle_t,
         stream: *mut CUstream_st,
@@ -382,8 +403,11 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     /** 1: the same call gives the same bits each time, at some cost; 0 (the default) lets floating sums
-    vary.*/
-    pub fn magicubeSetDeterministic(handle: magicubeHandle_t, enabled: i32) -> magicubeStatus_t;
+ vary.*/
+    pub fn magicubeSetDeterministic(
+        handle: magicubeHandle_t,
+        enabled: i32,
+    ) -> magicubeStatus_t;
 }
 unsafe extern "C" {
     pub fn magicubeGetDeterministic(
@@ -393,15 +417,21 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     /** Threads of the process's pool that calls on this handle may use; 0 (the default) means all. The
-    pool has one for each CPU the process may run on, or MAGICUBE_NUM_THREADS of them.*/
-    pub fn magicubeSetNumThreads(handle: magicubeHandle_t, count: i32) -> magicubeStatus_t;
+ pool has one for each CPU the process may run on, or MAGICUBE_NUM_THREADS of them.*/
+    pub fn magicubeSetNumThreads(
+        handle: magicubeHandle_t,
+        count: i32,
+    ) -> magicubeStatus_t;
 }
 unsafe extern "C" {
-    pub fn magicubeGetNumThreads(handle: magicubeHandle_t, count: *mut i32) -> magicubeStatus_t;
+    pub fn magicubeGetNumThreads(
+        handle: magicubeHandle_t,
+        count: *mut i32,
+    ) -> magicubeStatus_t;
 }
 unsafe extern "C" {
     /** How much is checked; FULL until set on the CPU, BASIC on CUDA, where executing never reads the
-    arrays, and FULL copies index arrays to the host before a conversion.*/
+ arrays, and FULL copies index arrays to the host before a conversion.*/
     pub fn magicubeSetValidation(
         handle: magicubeHandle_t,
         level: magicubeValidation_t,
@@ -415,10 +445,10 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     /** rows x cols elements. ld, the leading dimension, is the distance in elements between rows (ROW)
-    or columns (COL) and at least the length of one. values may be null where the matrix is empty.
-    A const descriptor may have null values in any case: a shape alone, for the calls that say so.
-    int4: ld is even, so that every row or column starts on a byte; where its length is odd, the high
-    nibble of the last byte is ignored on input and kept on output.*/
+ or columns (COL) and at least the length of one. values may be null where the matrix is empty.
+ A const descriptor may have null values in any case: a shape alone, for the calls that say so.
+ int4: ld is even, so that every row or column starts on a byte; where its length is odd, the high
+ nibble of the last byte is ignored on input and kept on output.*/
     pub fn magicubeCreateDnMat(
         matrix: *mut magicubeDnMatDescr_t,
         rows: i64,
@@ -471,7 +501,7 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     /** Changes the number of columns and ld, so that a loop over batches of other widths makes no
-    descriptor.*/
+ descriptor.*/
     pub fn magicubeDnMatSetCols(
         matrix: magicubeConstDnMatDescr_t,
         cols: i64,
@@ -480,7 +510,7 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     /** Makes the descriptor a batch of count matrices (1 until set), stride elements apart (even for
-    int4). stride 0 means that one matrix serves the whole batch, allowed for inputs.*/
+ int4). stride 0 means that one matrix serves the whole batch, allowed for inputs.*/
     pub fn magicubeDnMatSetStridedBatch(
         matrix: magicubeConstDnMatDescr_t,
         count: i64,
@@ -496,7 +526,7 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     /** CSR: offsets has rows + 1 entries, column indices ascend within a row, values may be null
-    (pattern alone). rows and cols are at most 2^31 - 1. nnz is the length of col_indices and values.*/
+ (pattern alone). rows and cols are at most 2^31 - 1. nnz is the length of col_indices and values.*/
     pub fn magicubeCreateCsr(
         matrix: *mut magicubeSpMatDescr_t,
         rows: i64,
@@ -524,8 +554,8 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     /** BSR: blocks of block_rows x block_cols, each row-major, one after another; offsets has
-    ceil(rows / block_rows) + 1 entries; block-column indices ascend within a block row. Elements
-    past the matrix's edge are zero. nnzb is the number of blocks.*/
+ ceil(rows / block_rows) + 1 entries; block-column indices ascend within a block row. Elements
+ past the matrix's edge are zero. nnzb is the number of blocks.*/
     pub fn magicubeCreateBsr(
         matrix: *mut magicubeSpMatDescr_t,
         rows: i64,
@@ -557,15 +587,15 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     /** SR-BCRS (strided row-major block compressed rows; Li, Osawa and Hoefler, SC'22): vectors of
-    vector_length x 1. vector_length V is 1, 2, 4, 8, 16, 32 or 64, stride S is 1, 8, 16 or 32 (int4:
-    S >= 8 or V even). With br = ceil(rows / V) block rows:
-      row_begin    br entries: first slot of a block row, a multiple of S
-      row_end      br entries: one past its last real slot; the block row occupies slots up to
-                   row_end rounded up to a multiple of S
-      col_indices  slots entries, ascending within a block row, -1 in padding slots
-      values       slots * V elements: element (v, slot) at (slot / S) * V * S + v * S + slot % S;
-                   those of padding slots are not looked at; null: pattern alone
-      slots        length of col_indices, a multiple of S*/
+ vector_length x 1. vector_length V is 1, 2, 4, 8, 16, 32 or 64, stride S is 1, 8, 16 or 32 (int4:
+ S >= 8 or V even). With br = ceil(rows / V) block rows:
+   row_begin    br entries: first slot of a block row, a multiple of S
+   row_end      br entries: one past its last real slot; the block row occupies slots up to
+                row_end rounded up to a multiple of S
+   col_indices  slots entries, ascending within a block row, -1 in padding slots
+   values       slots * V elements: element (v, slot) at (slot / S) * V * S + v * S + slot % S;
+                those of padding slots are not looked at; null: pattern alone
+   slots        length of col_indices, a multiple of S*/
     pub fn magicubeCreateSrBcrs(
         matrix: *mut magicubeSpMatDescr_t,
         rows: i64,
@@ -598,6 +628,65 @@ unsafe extern "C" {
     ) -> magicubeStatus_t;
 }
 unsafe extern "C" {
+    /** V:N:M (Castro et al., SC'23): of every group of M columns a block of V rows selects a few that its
+ rows share, and each row keeps n elements in them. vector_length V is 1, 16, 32, 64, 128 or 256;
+ m is at most 65536 and need not divide cols, nor V rows. Values are int8, fp16, bf16, fp32 or
+ e4m3. With G = ceil(cols / M) groups, a budget of C = 4 columns (n + 2 for n above 3; m is at
+ least C) and br = ceil(rows / V) block rows:
+   column_loc   br * G * C entries, uint8 (uint16 where m is above 256): the selected columns of a
+                block row in a group, counted from 0 inside the group, ascending. A last group of
+                fewer than C columns names them all and then the last of them again.
+   metadata     which of the C places each element of a row has in its group, ascending.
+                n = 2: rows * ceil(G / 2) bytes, a nibble a group, the even group in the low one:
+                the first element's place in the low two bits, the second's in the high two.
+                Another n: rows * G * n bytes, a place each.
+   values       rows * G * n elements, row after row, group after group; 0 at a place that repeats
+                a column, where no element exists; null: pattern alone
+ n = 2 is what products take (m = 4 is plain 2:4 sparsity); other n are stored and converted only.
+ Example, V = 1, n = 2, m = 4, one row (0, 7, 0, 9, 5, 0) of 6 columns: column_loc = [0 1 2 3,
+ 0 1 1 1], metadata = [0x4d] (places 1 and 3 in group 0, 0 and 1 in group 1), values = [7 9, 5 0].*/
+    pub fn magicubeCreateVnm(
+        matrix: *mut magicubeSpMatDescr_t,
+        rows: i64,
+        cols: i64,
+        vector_length: i32,
+        n: i32,
+        m: i32,
+        column_loc: *const ::core::ffi::c_void,
+        metadata: *const u8,
+        values: *mut ::core::ffi::c_void,
+        value_type: magicubeDataType_t,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    pub fn magicubeCreateConstVnm(
+        matrix: *mut magicubeConstSpMatDescr_t,
+        rows: i64,
+        cols: i64,
+        vector_length: i32,
+        n: i32,
+        m: i32,
+        column_loc: *const ::core::ffi::c_void,
+        metadata: *const u8,
+        values: *const ::core::ffi::c_void,
+        value_type: magicubeDataType_t,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    /** Lengths of the arrays of such a matrix: entries of column_loc, bytes of metadata, elements of
+ values; any out pointer may be null.*/
+    pub fn magicubeVnmLengths(
+        rows: i64,
+        cols: i64,
+        vector_length: i32,
+        n: i32,
+        m: i32,
+        column_loc: *mut i64,
+        metadata: *mut i64,
+        values: *mut i64,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
     /// Frees a descriptor of either kind, not its data; null is allowed.
     pub fn magicubeDestroySpMat(matrix: magicubeConstSpMatDescr_t) -> magicubeStatus_t;
 }
@@ -613,8 +702,8 @@ unsafe extern "C" {
     ) -> magicubeStatus_t;
 }
 unsafe extern "C" {
-    /** Reads a CSR, BSR or SR-BCRS descriptor; INVALID_VALUE for another format; any out pointer may be
-    null.*/
+    /** Reads a CSR, BSR, SR-BCRS or V:N:M descriptor; INVALID_VALUE for another format; any out pointer
+ may be null.*/
     pub fn magicubeCsrGet(
         matrix: magicubeConstSpMatDescr_t,
         nnz: *mut i64,
@@ -648,8 +737,18 @@ unsafe extern "C" {
     ) -> magicubeStatus_t;
 }
 unsafe extern "C" {
+    pub fn magicubeVnmGet(
+        matrix: magicubeConstSpMatDescr_t,
+        vector_length: *mut i32,
+        n: *mut i32,
+        m: *mut i32,
+        column_loc: *mut *const ::core::ffi::c_void,
+        metadata: *mut *const u8,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
     /** Points a descriptor at other index arrays of a matrix of the same shape, with another number of
-    stored elements. The values, set apart, must fit.*/
+ stored elements. The values, set apart, must fit.*/
     pub fn magicubeCsrSetPointers(
         matrix: magicubeConstSpMatDescr_t,
         nnz: i64,
@@ -675,6 +774,13 @@ unsafe extern "C" {
     ) -> magicubeStatus_t;
 }
 unsafe extern "C" {
+    pub fn magicubeVnmSetPointers(
+        matrix: magicubeConstSpMatDescr_t,
+        column_loc: *const ::core::ffi::c_void,
+        metadata: *const u8,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
     /// Points a descriptor at other values of the same pattern. INVALID_VALUE for a const descriptor.
     pub fn magicubeSpMatSetValues(
         matrix: magicubeSpMatDescr_t,
@@ -689,7 +795,7 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     /** Element mask of an SR-BCRS descriptor: ceil(V / 8) bytes a slot, bit v set if element (v, slot)
-    exists. Null (the default): every element does. An absent element's value is 0.*/
+ exists. Null (the default): every element does. An absent element's value is 0.*/
     pub fn magicubeSrBcrsSetElementMask(
         matrix: magicubeConstSpMatDescr_t,
         element_mask: *const u8,
@@ -697,7 +803,7 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     /** Batch of count matrices with one pattern, their values values_stride elements apart (0: one set
-    of values serves all; even for int4). For CSR, BSR and SR-BCRS.*/
+ of values serves all; even for int4). For every format.*/
     pub fn magicubeSpMatSetStridedBatch(
         matrix: magicubeConstSpMatDescr_t,
         count: i64,
@@ -706,7 +812,7 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     /** Batch of count matrices of one shape with different patterns, for SR-BCRS: row_begin and row_end
-    hold count * br entries, absolute slots of the shared col_indices, values and element_mask.*/
+ hold count * br entries, absolute slots of the shared col_indices, values and element_mask.*/
     pub fn magicubeSrBcrsSetPatternBatch(
         matrix: magicubeConstSpMatDescr_t,
         count: i64,
@@ -723,14 +829,21 @@ unsafe extern "C" {
 }
 impl magicubeAttentionPatterns {
     /// one for all
-    pub const MAGICUBE_PATTERNS_SHARED: magicubeAttentionPatterns = magicubeAttentionPatterns(0);
+    pub const MAGICUBE_PATTERNS_SHARED: magicubeAttentionPatterns = magicubeAttentionPatterns(
+        0,
+    );
     /// q_heads of them: head h has pattern h
-    pub const MAGICUBE_PATTERNS_HEAD: magicubeAttentionPatterns = magicubeAttentionPatterns(1);
+    pub const MAGICUBE_PATTERNS_HEAD: magicubeAttentionPatterns = magicubeAttentionPatterns(
+        1,
+    );
     /// batch_count of them: matrix b has pattern b
-    pub const MAGICUBE_PATTERNS_BATCH: magicubeAttentionPatterns = magicubeAttentionPatterns(2);
+    pub const MAGICUBE_PATTERNS_BATCH: magicubeAttentionPatterns = magicubeAttentionPatterns(
+        2,
+    );
     /// head h of matrix b has pattern b * q_heads + h
-    pub const MAGICUBE_PATTERNS_BATCH_HEAD: magicubeAttentionPatterns =
-        magicubeAttentionPatterns(3);
+    pub const MAGICUBE_PATTERNS_BATCH_HEAD: magicubeAttentionPatterns = magicubeAttentionPatterns(
+        3,
+    );
 }
 #[repr(transparent)]
 /// Which heads share a pattern of the descriptor's batch of patterns.
@@ -780,8 +893,8 @@ impl Default for magicubeAttentionProblem {
 /// What a plan is made for. Start from MAGICUBE_ATTENTION_PROBLEM_INIT.
 pub type magicubeAttentionProblem_t = magicubeAttentionProblem;
 /** Where element (b, h, i, d) of Q, K, V or out lies: at b * batch + h * head + i * row + d, in
-elements. Strides are not negative and row is at least head_dim. Those of out keep its elements
-apart: of its dimensions, the one with the larger stride steps over all of the others.*/
+ elements. Strides are not negative and row is at least head_dim. Those of out keep its elements
+ apart: of its dimensions, the one with the larger stride steps over all of the others.*/
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct magicubeAttentionStrides {
@@ -791,8 +904,8 @@ pub struct magicubeAttentionStrides {
     pub row: i64,
 }
 /** Where element (b, h, i, d) of Q, K, V or out lies: at b * batch + h * head + i * row + d, in
-elements. Strides are not negative and row is at least head_dim. Those of out keep its elements
-apart: of its dimensions, the one with the larger stride steps over all of the others.*/
+ elements. Strides are not negative and row is at least head_dim. Those of out keep its elements
+ apart: of its dimensions, the one with the larger stride steps over all of the others.*/
 pub type magicubeAttentionStrides_t = magicubeAttentionStrides;
 /// Arrays of one execution, on the handle's device; those that the problem names are required.
 #[repr(C)]
@@ -847,7 +960,9 @@ unsafe extern "C" {
     ) -> magicubeStatus_t;
 }
 unsafe extern "C" {
-    pub fn magicubeAttention_destroyPlan(plan: magicubeAttentionPlan_t) -> magicubeStatus_t;
+    pub fn magicubeAttention_destroyPlan(
+        plan: magicubeAttentionPlan_t,
+    ) -> magicubeStatus_t;
 }
 unsafe extern "C" {
     pub fn magicubeAttention_planInfo(
@@ -865,7 +980,7 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     /** Executes a plan. scale is read as the handle's pointer mode says; null means 1 / sqrt(head_dim).
-    out and the log-sum-exp share no memory with each other or with an input.*/
+ out and the log-sum-exp share no memory with each other or with an input.*/
     pub fn magicubeAttention(
         handle: magicubeHandle_t,
         plan: magicubeAttentionPlan_t,
@@ -880,9 +995,9 @@ unsafe extern "C" {
     ) -> magicubeStatus_t;
 }
 /** Destination of a conversion to SR-BCRS. The caller sets vector_length, stride and types, the
-offset arrays before _count, and slots (as _count gave it) and the other arrays before _fill;
-then magicubeCreateSrBcrs makes the descriptor. With a batch of b sources, row_begin and row_end
-hold b * br entries and the result is a batch of different patterns. Layouts as in matrix.h.*/
+ offset arrays before _count, and slots (as _count gave it) and the other arrays before _fill;
+ then magicubeCreateSrBcrs makes the descriptor. With a batch of b sources, row_begin and row_end
+ hold b * br entries and the result is a batch of different patterns. Layouts as in matrix.h.*/
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct magicubeSrBcrsArrays {
@@ -911,13 +1026,13 @@ impl Default for magicubeSrBcrsArrays {
     }
 }
 /** Destination of a conversion to SR-BCRS. The caller sets vector_length, stride and types, the
-offset arrays before _count, and slots (as _count gave it) and the other arrays before _fill;
-then magicubeCreateSrBcrs makes the descriptor. With a batch of b sources, row_begin and row_end
-hold b * br entries and the result is a batch of different patterns. Layouts as in matrix.h.*/
+ offset arrays before _count, and slots (as _count gave it) and the other arrays before _fill;
+ then magicubeCreateSrBcrs makes the descriptor. With a batch of b sources, row_begin and row_end
+ hold b * br entries and the result is a batch of different patterns. Layouts as in matrix.h.*/
 pub type magicubeSrBcrsArrays_t = magicubeSrBcrsArrays;
 unsafe extern "C" {
     /** The stride that 0 stands for: 32 for 4- and 8-bit values, 16 for others, 1 for V = 1 (int4: 32).
-    INVALID_VALUE for an unknown vector length or type.*/
+ INVALID_VALUE for an unknown vector length or type.*/
     pub fn magicubeSrBcrsDefaultStride(
         vector_length: i32,
         type_: magicubeDataType_t,
@@ -926,8 +1041,8 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     /** Dense -> SR-BCRS. mask, if not null, is a uint8 matrix of the same shape and batch: an element
-    exists where it is not 0, whatever the value (dense may then have null values, for a pattern
-    alone).*/
+ exists where it is not 0, whatever the value (dense may then have null values, for a pattern
+ alone).*/
     pub fn magicubeDenseToSrBcrs_bufferSize(
         handle: magicubeHandle_t,
         dense: magicubeConstDnMatDescr_t,
@@ -958,7 +1073,7 @@ unsafe extern "C" {
     ) -> magicubeStatus_t;
 }
 unsafe extern "C" {
-    /// CSR, BSR or SR-BCRS (another V or S) -> SR-BCRS.
+    /// CSR, BSR, V:N:M or SR-BCRS (another V or S) -> SR-BCRS.
     pub fn magicubeSparseToSrBcrs_bufferSize(
         handle: magicubeHandle_t,
         source: magicubeConstSpMatDescr_t,
@@ -986,8 +1101,8 @@ unsafe extern "C" {
     ) -> magicubeStatus_t;
 }
 unsafe extern "C" {
-    /** CSR, BSR or SR-BCRS -> dense, of the same shape and batch, in either order; absent elements
-    become 0.*/
+    /** Any sparse format -> dense, of the same shape and batch, in either order; absent elements become
+ 0.*/
     pub fn magicubeSparseToDense(
         handle: magicubeHandle_t,
         source: magicubeConstSpMatDescr_t,
@@ -995,7 +1110,7 @@ unsafe extern "C" {
     ) -> magicubeStatus_t;
 }
 unsafe extern "C" {
-    /// CSR, BSR or SR-BCRS -> a uint8 matrix with 1 where an element exists and 0 elsewhere.
+    /// Any sparse format -> a uint8 matrix with 1 where an element exists and 0 elsewhere.
     pub fn magicubeSparseToMask(
         handle: magicubeHandle_t,
         source: magicubeConstSpMatDescr_t,
@@ -1004,7 +1119,7 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     /** SR-BCRS (one matrix, no batch) -> CSR: every existing element, zeros included. _count writes
-    offsets (rows + 1 entries) and nnz; _fill col_indices and, unless null, values.*/
+ offsets (rows + 1 entries) and nnz; _fill col_indices and, unless null, values.*/
     pub fn magicubeSrBcrsToCsr_count(
         handle: magicubeHandle_t,
         source: magicubeConstSpMatDescr_t,
@@ -1026,7 +1141,7 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     /** SR-BCRS (one matrix, no batch) -> BSR with blocks of block_rows x block_cols: every block in
-    which an element exists. _count writes offsets (ceil(rows / block_rows) + 1 entries) and nnzb.*/
+ which an element exists. _count writes offsets (ceil(rows / block_rows) + 1 entries) and nnzb.*/
     pub fn magicubeSrBcrsToBsr_count(
         handle: magicubeHandle_t,
         source: magicubeConstSpMatDescr_t,
@@ -1050,13 +1165,501 @@ unsafe extern "C" {
         value_type: magicubeDataType_t,
     ) -> magicubeStatus_t;
 }
+/** Destination of a conversion to V:N:M: vector_length, n, m and the type before _count, the arrays,
+ of the lengths that magicubeVnmLengths tells, before _fill. Layouts as in matrix.h.*/
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct magicubeVnmArrays {
+    pub struct_size: usize,
+    pub vector_length: i32,
+    pub n: i32,
+    pub m: i32,
+    pub value_type: magicubeDataType_t,
+    pub column_loc: *mut ::core::ffi::c_void,
+    pub metadata: *mut u8,
+    /// null: the pattern alone
+    pub values: *mut ::core::ffi::c_void,
+}
+impl Default for magicubeVnmArrays {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+/** Destination of a conversion to V:N:M: vector_length, n, m and the type before _count, the arrays,
+ of the lengths that magicubeVnmLengths tells, before _fill. Layouts as in matrix.h.*/
+pub type magicubeVnmArrays_t = magicubeVnmArrays;
+unsafe extern "C" {
+    /** Dense -> V:N:M: an element exists where it is not 0 or, with a mask, where the mask is not 0. One
+ matrix, no batch. _count tells how many elements there are, and refuses (as does _fill) a source
+ that is not V:N:M: INVALID_VALUE, and the message names the block row, the group and the row with
+ more than n elements or the number of columns, if it is more than the budget. Where the source
+ leaves a choice, the lowest columns are selected and the lowest places taken, with values of 0.*/
+    pub fn magicubeDenseToVnm_bufferSize(
+        handle: magicubeHandle_t,
+        dense: magicubeConstDnMatDescr_t,
+        mask: magicubeConstDnMatDescr_t,
+        arrays: *const magicubeVnmArrays_t,
+        bytes: *mut usize,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    pub fn magicubeDenseToVnm_count(
+        handle: magicubeHandle_t,
+        dense: magicubeConstDnMatDescr_t,
+        mask: magicubeConstDnMatDescr_t,
+        arrays: *const magicubeVnmArrays_t,
+        elements: *mut i64,
+        workspace: *mut ::core::ffi::c_void,
+        workspace_size: usize,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    pub fn magicubeDenseToVnm_fill(
+        handle: magicubeHandle_t,
+        dense: magicubeConstDnMatDescr_t,
+        mask: magicubeConstDnMatDescr_t,
+        arrays: *const magicubeVnmArrays_t,
+        workspace: *mut ::core::ffi::c_void,
+        workspace_size: usize,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    /** CSR, BSR, SR-BCRS or V:N:M (another V, n or M) -> V:N:M; every existing element counts, zero or
+ not.*/
+    pub fn magicubeSparseToVnm_bufferSize(
+        handle: magicubeHandle_t,
+        source: magicubeConstSpMatDescr_t,
+        arrays: *const magicubeVnmArrays_t,
+        bytes: *mut usize,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    pub fn magicubeSparseToVnm_count(
+        handle: magicubeHandle_t,
+        source: magicubeConstSpMatDescr_t,
+        arrays: *const magicubeVnmArrays_t,
+        elements: *mut i64,
+        workspace: *mut ::core::ffi::c_void,
+        workspace_size: usize,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    pub fn magicubeSparseToVnm_fill(
+        handle: magicubeHandle_t,
+        source: magicubeConstSpMatDescr_t,
+        arrays: *const magicubeVnmArrays_t,
+        workspace: *mut ::core::ffi::c_void,
+        workspace_size: usize,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    /** V:N:M (one matrix, no batch) -> CSR: every existing element, zeros included. _count writes offsets
+ (rows + 1 entries) and nnz; _fill col_indices and, unless null, values.*/
+    pub fn magicubeVnmToCsr_count(
+        handle: magicubeHandle_t,
+        source: magicubeConstSpMatDescr_t,
+        offset_type: magicubeIndexType_t,
+        offsets: *mut ::core::ffi::c_void,
+        nnz: *mut i64,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    pub fn magicubeVnmToCsr_fill(
+        handle: magicubeHandle_t,
+        source: magicubeConstSpMatDescr_t,
+        offset_type: magicubeIndexType_t,
+        offsets: *const ::core::ffi::c_void,
+        col_indices: *mut i32,
+        values: *mut ::core::ffi::c_void,
+        value_type: magicubeDataType_t,
+    ) -> magicubeStatus_t;
+}
 unsafe extern "C" {
     /** Checks a sparse matrix wholly, whatever the handle's validation level: offsets, ascending
-    columns in range, padding. INVALID_VALUE with the place and the rule if it is malformed. On CUDA
-    a copy in host memory is checked.*/
+ columns in range, padding, places of V:N:M. INVALID_VALUE with the place and the rule if it is malformed. On CUDA
+ a copy in host memory is checked.*/
     pub fn magicubeSpMatValidate(
         handle: magicubeHandle_t,
         matrix: magicubeConstSpMatDescr_t,
+    ) -> magicubeStatus_t;
+}
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct magicubeKroneckerShape {
+    pub a: i64,
+    pub b: i64,
+    pub c: i64,
+    pub d: i64,
+}
+pub type magicubeKroneckerShape_t = magicubeKroneckerShape;
+unsafe extern "C" {
+    /** A factor. Sizes are at least 1, and the number of rows, columns and bytes fits 63 bits; values
+ may be null (pattern alone). The descriptor owns no data. The Const twin makes one whose values
+ the library must not write.*/
+    pub fn magicubeCreateKronecker(
+        matrix: *mut magicubeKroneckerDescr_t,
+        a: i64,
+        b: i64,
+        c: i64,
+        d: i64,
+        values: *mut ::core::ffi::c_void,
+        type_: magicubeDataType_t,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    pub fn magicubeCreateConstKronecker(
+        matrix: *mut magicubeConstKroneckerDescr_t,
+        a: i64,
+        b: i64,
+        c: i64,
+        d: i64,
+        values: *const ::core::ffi::c_void,
+        type_: magicubeDataType_t,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    /** A chain of count factors, leftmost first; values holds a pointer for each (values null: patterns
+ alone). Errors name a factor by its position, as factors[2]. The lists are copied, the values are
+ not.*/
+    pub fn magicubeCreateKroneckerChain(
+        matrix: *mut magicubeKroneckerDescr_t,
+        count: i64,
+        factors: *const magicubeKroneckerShape_t,
+        values: *const *mut ::core::ffi::c_void,
+        type_: magicubeDataType_t,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    pub fn magicubeCreateConstKroneckerChain(
+        matrix: *mut magicubeConstKroneckerDescr_t,
+        count: i64,
+        factors: *const magicubeKroneckerShape_t,
+        values: *const *const ::core::ffi::c_void,
+        type_: magicubeDataType_t,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    /// Frees a descriptor of either kind, not its data; null is allowed.
+    pub fn magicubeDestroyKronecker(
+        matrix: magicubeConstKroneckerDescr_t,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    /// Reads a descriptor: number of factors, size of the product; any out pointer may be null.
+    pub fn magicubeKroneckerGet(
+        matrix: magicubeConstKroneckerDescr_t,
+        count: *mut i64,
+        rows: *mut i64,
+        cols: *mut i64,
+        type_: *mut magicubeDataType_t,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    /// Reads factor `index` (0 of a factor that is no chain); any out pointer may be null.
+    pub fn magicubeKroneckerGetFactor(
+        matrix: magicubeConstKroneckerDescr_t,
+        index: i64,
+        shape: *mut magicubeKroneckerShape_t,
+        values: *mut *const ::core::ffi::c_void,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    /// Points factor `index` at other values of the same shape.
+    pub fn magicubeKroneckerSetValues(
+        matrix: magicubeKroneckerDescr_t,
+        index: i64,
+        values: *mut ::core::ffi::c_void,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    pub fn magicubeConstKroneckerSetValues(
+        matrix: magicubeConstKroneckerDescr_t,
+        index: i64,
+        values: *const ::core::ffi::c_void,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    /** What factors `index` and `index` + 1 of a chain are to one another; any out pointer may be null.
+   chainable  1 if their product is again a Kronecker-sparse factor: a1 divides a2, d2 divides d1
+              and a2 / a1 divides c1. It is (a1, b1 d1 / d2, a2 c2 / a1, d2).
+   rank       then c1 a1 / a2: the rank of each b1 x c2 block of that product; else 0
+   redundant  1 if they are chainable and rank >= min(b1, c2): the pair expresses no more and no
+              less than the one factor of its product
+ (Le, Zheng, Riccietti, Gribonval: "Butterfly factorization with error guarantees", 2024.)*/
+    pub fn magicubeKroneckerGetPair(
+        matrix: magicubeConstKroneckerDescr_t,
+        index: i64,
+        chainable: *mut i32,
+        rank: *mut i64,
+        redundant: *mut i32,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    /// The shape of a chain's product as one factor; INVALID_VALUE where neighbours are not chainable.
+    pub fn magicubeKroneckerProductShape(
+        chain: magicubeConstKroneckerDescr_t,
+        shape: *mut magicubeKroneckerShape_t,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    /** The factors of the dyadic butterfly of size 2^log2_size, log2_size from 1 to 62: writes at most
+ capacity shapes (shapes may be null if capacity is 0) and their number to count.*/
+    pub fn magicubeKroneckerButterflyShapes(
+        log2_size: i64,
+        shapes: *mut magicubeKroneckerShape_t,
+        capacity: i64,
+        count: *mut i64,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    /** The two factors of a Monarch matrix of rows x cols:
+     (1, rows / step, blocks rank, step) (blocks, rank step, cols / blocks, 1).
+ step divides rows, blocks divides cols. shapes holds two. With blocks = step = sqrt(rows) and
+ rank 1 it is the square Monarch matrix of Dao et al. (2022).*/
+    pub fn magicubeKroneckerMonarchShapes(
+        rows: i64,
+        cols: i64,
+        blocks: i64,
+        step: i64,
+        rank: i64,
+        shapes: *mut magicubeKroneckerShape_t,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    /** Writes scale * [[1, 1], [1, -1]] into every 2 x 2 block of a chain whose factors have b = c = 2.
+ With the butterfly's shapes the product is the Hadamard matrix (Sylvester's) times scale^n; scale
+ 1 / sqrt(2) makes it orthonormal.*/
+    pub fn magicubeKroneckerFillHadamard(
+        handle: magicubeHandle_t,
+        chain: magicubeKroneckerDescr_t,
+        scale: f32,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    /** K as a dense matrix in either order, not a batch. Of one factor: element for element, to the same
+ type or between floating types; of a chain: summed in fp64 and rounded once to a floating type.*/
+    pub fn magicubeKroneckerToDense(
+        handle: magicubeHandle_t,
+        source: magicubeConstKroneckerDescr_t,
+        dense: magicubeDnMatDescr_t,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    /** The values of one factor from a dense matrix of its size. INVALID_VALUE, with the place, if an
+ element outside the support is not 0; target's values are then unspecified.*/
+    pub fn magicubeDenseToKronecker(
+        handle: magicubeHandle_t,
+        dense: magicubeConstDnMatDescr_t,
+        target: magicubeKroneckerDescr_t,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    /** One factor as CSR with all its a b c d entries, zeros included, c a row: offsets has rows + 1
+ entries, col_indices and values (null: pattern alone) a b c d.*/
+    pub fn magicubeKroneckerToCsr(
+        handle: magicubeHandle_t,
+        source: magicubeConstKroneckerDescr_t,
+        offset_type: magicubeIndexType_t,
+        offsets: *mut ::core::ffi::c_void,
+        col_indices: *mut i32,
+        values: *mut ::core::ffi::c_void,
+        value_type: magicubeDataType_t,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    /** The values of one factor from a CSR matrix of its size: absent entries become 0, entries outside
+ the support must be 0, else INVALID_VALUE with the place; target's values are then unspecified.*/
+    pub fn magicubeCsrToKronecker(
+        handle: magicubeHandle_t,
+        source: magicubeConstSpMatDescr_t,
+        target: magicubeKroneckerDescr_t,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    /** The product of a chain, all neighbours chainable, as one factor, product, of the shape that
+ magicubeKroneckerProductShape tells. Floating types; summed in fp64 and rounded once.*/
+    pub fn magicubeKroneckerMultiply(
+        handle: magicubeHandle_t,
+        chain: magicubeConstKroneckerDescr_t,
+        product: magicubeKroneckerDescr_t,
+    ) -> magicubeStatus_t;
+}
+impl magicubeBatchLayout {
+    /// rows are vectors
+    pub const MAGICUBE_BATCH_FIRST: magicubeBatchLayout = magicubeBatchLayout(1);
+    /// columns are vectors
+    pub const MAGICUBE_BATCH_LAST: magicubeBatchLayout = magicubeBatchLayout(2);
+}
+#[repr(transparent)]
+/// Which axis of X and Y counts vectors.
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct magicubeBatchLayout(pub ::core::ffi::c_uint);
+/// Which axis of X and Y counts vectors.
+pub use self::magicubeBatchLayout as magicubeBatchLayout_t;
+/// What a plan is made for. Start from MAGICUBE_KRONECKER_MM_PROBLEM_INIT.
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct magicubeKroneckerMMProblem {
+    pub struct_size: usize,
+    /// a factor or a chain
+    pub K: magicubeConstKroneckerDescr_t,
+    /// 1: K^T in place of K; else 0
+    pub transpose: i32,
+    pub layout: magicubeBatchLayout_t,
+    pub x_order: magicubeOrder_t,
+    pub y_type: magicubeDataType_t,
+    pub y_order: magicubeOrder_t,
+    /// an execution's number of vectors N lies in [n_min, n_max]
+    pub n_min: i64,
+    pub n_max: i64,
+    /// of X and Y; one K serves all
+    pub batch_count: i64,
+    /// NONE, TENSOR or ROW (one a feature of Y)
+    pub k_scale: magicubeGranularity_t,
+    /// NONE, TENSOR or COL (one a vector)
+    pub x_scale: magicubeGranularity_t,
+    /// NONE or ROW (one a feature of Y)
+    pub bias: magicubeGranularity_t,
+    /// NONE or TENSOR; for Y of int8 only
+    pub y_scale: magicubeGranularity_t,
+    /// elements; 0: shared by the batch. So for the other three
+    pub k_scale_batch_stride: i64,
+    pub x_scale_batch_stride: i64,
+    pub bias_batch_stride: i64,
+    pub y_scale_batch_stride: i64,
+    pub activation: magicubeActivation_t,
+    pub value_mode: magicubeValueMode_t,
+    /// one of listImplementations, or null: the library chooses
+    pub implementation: *const ::core::ffi::c_char,
+}
+impl Default for magicubeKroneckerMMProblem {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+/// What a plan is made for. Start from MAGICUBE_KRONECKER_MM_PROBLEM_INIT.
+pub type magicubeKroneckerMMProblem_t = magicubeKroneckerMMProblem;
+/// Arrays of one execution, on the handle's device; those that the problem names are required.
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct magicubeKroneckerMMArgs {
+    pub struct_size: usize,
+    /** PER_CALL: an array a factor, the list in host memory; ignored
+otherwise*/
+    pub k_values: *const *const ::core::ffi::c_void,
+    pub k_scale: *const f32,
+    pub x_scale: *const f32,
+    pub bias: *const f32,
+    pub y_scale: *const f32,
+}
+impl Default for magicubeKroneckerMMArgs {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+/// Arrays of one execution, on the handle's device; those that the problem names are required.
+pub type magicubeKroneckerMMArgs_t = magicubeKroneckerMMArgs;
+unsafe extern "C" {
+    /// SUCCESS, or NOT_SUPPORTED with the reason in magicubeGetLastErrorMessage, or INVALID_VALUE.
+    pub fn magicubeKroneckerMM_isSupported(
+        handle: magicubeHandle_t,
+        problem: *const magicubeKroneckerMMProblem_t,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    /// Sizes for this problem's plan; it may synchronise.
+    pub fn magicubeKroneckerMM_bufferSize(
+        handle: magicubeHandle_t,
+        problem: *const magicubeKroneckerMMProblem_t,
+        sizes: *mut magicubeBufferSizes_t,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    /** Makes a plan, packing K into plan_buffer (memory of the handle's device that must outlive the
+ plan), or into memory of its own if plan_buffer is null.*/
+    pub fn magicubeKroneckerMM_createPlan(
+        handle: magicubeHandle_t,
+        problem: *const magicubeKroneckerMMProblem_t,
+        plan_buffer: *mut ::core::ffi::c_void,
+        plan_buffer_size: usize,
+        plan: *mut magicubeKroneckerMMPlan_t,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    /// Frees a plan that no execution uses any more; null is allowed.
+    pub fn magicubeKroneckerMM_destroyPlan(
+        plan: magicubeKroneckerMMPlan_t,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    /** Repacks new values, one array a factor (values is a list in host memory); the caller orders it
+ against running executions. NOT_SUPPORTED unless the plan's value mode is UPDATABLE.*/
+    pub fn magicubeKroneckerMM_updateValues(
+        handle: magicubeHandle_t,
+        plan: magicubeKroneckerMMPlan_t,
+        values: *const *const ::core::ffi::c_void,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    /** Executes a plan. alpha and beta are read as the handle's pointer mode says; null means 1 and 0. X
+ and Y have the plan's types, orders and batch, and share no memory; args may be null if the
+ problem names no array. workspace is scratch of this execution alone; null is allowed where
+ bufferSize says 0. Never allocates; many threads may execute one plan, each with its own handle
+ and workspace.*/
+    pub fn magicubeKroneckerMM(
+        handle: magicubeHandle_t,
+        plan: magicubeKroneckerMMPlan_t,
+        alpha: *const f32,
+        X: magicubeConstDnMatDescr_t,
+        beta: *const f32,
+        Y: magicubeDnMatDescr_t,
+        args: *const magicubeKroneckerMMArgs_t,
+        workspace: *mut ::core::ffi::c_void,
+        workspace_size: usize,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    /// Tells what a plan will run and why.
+    pub fn magicubeKroneckerMM_planInfo(
+        plan: magicubeKroneckerMMPlan_t,
+        info: *mut magicubePlanInfo_t,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    /** Names of the implementations of a device, the reference last: writes at most capacity names
+ (names may be null if capacity is 0) and their number to count. The strings live as long as the
+ library.*/
+    pub fn magicubeKroneckerMM_listImplementations(
+        device: magicubeDevice_t,
+        names: *mut *const ::core::ffi::c_char,
+        capacity: i32,
+        count: *mut i32,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    /** The gradient of one factor's values: with Y = K X and dY the derivative of a loss by Y,
+     gradient[i, j, k, l] = sum over n of dY[(i b + j) d + l, n] * X[(i c + k) d + l, n]
+ over all vectors of all matrices of the batch, summed in fp64 and rounded once. X and dY have one
+ type, they and gradient are fp32, fp16 or bf16; no output shares memory with an input. (The
+ gradient of X is the product with transpose.) CPU only in this version.*/
+    pub fn magicubeKroneckerGradient(
+        handle: magicubeHandle_t,
+        X: magicubeConstDnMatDescr_t,
+        dY: magicubeConstDnMatDescr_t,
+        layout: magicubeBatchLayout_t,
+        gradient: magicubeKroneckerDescr_t,
     ) -> magicubeStatus_t;
 }
 impl magicubeLogLevel {
@@ -1071,7 +1674,7 @@ impl magicubeLogLevel {
 pub struct magicubeLogLevel(pub ::core::ffi::c_uint);
 pub use self::magicubeLogLevel as magicubeLogLevel_t;
 /** Receives one message, a line without its end. It may be called from any thread, one message at a
-time, and must not call back into the library. The message is valid during the call.*/
+ time, and must not call back into the library. The message is valid during the call.*/
 pub type magicubeLogCallback_t = ::core::option::Option<
     unsafe extern "C" fn(
         level: magicubeLogLevel_t,
@@ -1099,7 +1702,7 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     /** Allocates bytes on a device, aligned to 256 bytes; the contents are undefined. 0 bytes give a
-    null pointer and success. ALLOC_FAILED if there is not enough memory.*/
+ null pointer and success. ALLOC_FAILED if there is not enough memory.*/
     pub fn magicubeMalloc(
         device: magicubeDevice_t,
         ordinal: i32,
@@ -1117,8 +1720,8 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     /** Copies bytes between any two of host memory and the handle's device, in the order of the handle's
-    stream. On a CUDA handle the call may return early: host memory must live until
-    magicubeSynchronize. The ranges must not overlap.*/
+ stream. On a CUDA handle the call may return early: host memory must live until
+ magicubeSynchronize. The ranges must not overlap.*/
     pub fn magicubeMemcpy(
         handle: magicubeHandle_t,
         destination: *mut ::core::ffi::c_void,
@@ -1170,8 +1773,8 @@ impl magicubePruneScope {
 pub struct magicubePruneScope(pub ::core::ffi::c_uint);
 pub use self::magicubePruneScope as magicubePruneScope_t;
 /** Magnitude pruning of vector_length x 1 column vectors: those with the largest norm are kept, ties
-by lowest index (block row first, then column). Norms are fp64 sums in row order; rows past the
-edge count as 0.*/
+ by lowest index (block row first, then column). Norms are fp64 sums in row order; rows past the
+ edge count as 0.*/
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct magicubePruneParams {
@@ -1195,8 +1798,8 @@ impl Default for magicubePruneParams {
     }
 }
 /** Magnitude pruning of vector_length x 1 column vectors: those with the largest norm are kept, ties
-by lowest index (block row first, then column). Norms are fp64 sums in row order; rows past the
-edge count as 0.*/
+ by lowest index (block row first, then column). Norms are fp64 sums in row order; rows past the
+ edge count as 0.*/
 pub type magicubePruneParams_t = magicubePruneParams;
 unsafe extern "C" {
     /// Scratch that magicubePrune needs, in bytes; any alignment of 16.
@@ -1209,10 +1812,10 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     /** Writes the keep-mask of weight: a uint8 matrix of the same shape and batch with 1 in every
-    element of a kept vector and 0 elsewhere. Each matrix of a batch is pruned for itself. weight is
-    of any type; INVALID_VALUE if a weight is NaN or infinite (full validation on the CPU; else such
-    a vector counts as infinitely long), or if mask shares memory with weight. On CUDA in the order
-    of the handle's stream.*/
+ element of a kept vector and 0 elsewhere. Each matrix of a batch is pruned for itself. weight is
+ of any type; INVALID_VALUE if a weight is NaN or infinite (full validation on the CPU; else such
+ a vector counts as infinitely long), or if mask shares memory with weight. On CUDA in the order
+ of the handle's stream.*/
     pub fn magicubePrune(
         handle: magicubeHandle_t,
         weight: magicubeConstDnMatDescr_t,
@@ -1226,9 +1829,11 @@ impl magicubeCalibration {
     /// largest |x| / qmax
     pub const MAGICUBE_CALIBRATION_ABSMAX: magicubeCalibration = magicubeCalibration(0);
     /// the |x| that percentile % do not exceed / qmax
-    pub const MAGICUBE_CALIBRATION_PERCENTILE: magicubeCalibration = magicubeCalibration(1);
+    pub const MAGICUBE_CALIBRATION_PERCENTILE: magicubeCalibration = magicubeCalibration(
+        1,
+    );
     /** that of absmax * i / 100 / qmax, i = 100 .. 1, with the
-    least mean squared error*/
+least mean squared error*/
     pub const MAGICUBE_CALIBRATION_MSE: magicubeCalibration = magicubeCalibration(2);
     /// the caller's scales
     pub const MAGICUBE_CALIBRATION_GIVEN: magicubeCalibration = magicubeCalibration(3);
@@ -1273,11 +1878,11 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     /** real (fp32, fp16 or bf16) -> quantized (int4, int8, int12 or int16) of the same shape and batch.
-    The two orders may differ: a ROW matrix of tokens x features written as COL is quantised and
-    transposed in memory in one pass. scales is written, or read for GIVEN. A group whose largest |x|
-    is 0 gets scale 1; no scale is below 2^-126. INVALID_VALUE if a real is NaN or infinite, or a
-    given scale is not finite and positive (full validation on the CPU). The two matrices share no
-    memory. Stream-ordered on CUDA.*/
+ The two orders may differ: a ROW matrix of tokens x features written as COL is quantised and
+ transposed in memory in one pass. scales is written, or read for GIVEN. A group whose largest |x|
+ is 0 gets scale 1; no scale is below 2^-126. INVALID_VALUE if a real is NaN or infinite, or a
+ given scale is not finite and positive (full validation on the CPU). The two matrices share no
+ memory. Stream-ordered on CUDA.*/
     pub fn magicubeQuantize(
         handle: magicubeHandle_t,
         real: magicubeConstDnMatDescr_t,
@@ -1290,7 +1895,7 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     /** quantized (int4, int8, uint8, int12, int16 or int32) -> real (fp32, fp16 or bf16) = scale *
-    integer in fp32, rounded once. Of params only granularity and scale_batch_stride are read.*/
+ integer in fp32, rounded once. Of params only granularity and scale_batch_stride are read.*/
     pub fn magicubeDequantize(
         handle: magicubeHandle_t,
         quantized: magicubeConstDnMatDescr_t,
@@ -1404,8 +2009,8 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     /** Executes a plan: values, in the pattern's layout, receives the products. A batch with one pattern
-    writes batch_count arrays, out_batch_stride apart; one with different patterns the shared array.
-    alpha as in SpMM.*/
+ writes batch_count arrays, out_batch_stride apart; one with different patterns the shared array.
+ alpha as in SpMM.*/
     pub fn magicubeSDDMM(
         handle: magicubeHandle_t,
         plan: magicubeSDDMMPlan_t,
@@ -1505,8 +2110,9 @@ unsafe extern "C" {
     ) -> magicubeStatus_t;
 }
 unsafe extern "C" {
-    pub fn magicubeSparseSoftmax_destroyPlan(plan: magicubeSparseSoftmaxPlan_t)
-        -> magicubeStatus_t;
+    pub fn magicubeSparseSoftmax_destroyPlan(
+        plan: magicubeSparseSoftmaxPlan_t,
+    ) -> magicubeStatus_t;
 }
 unsafe extern "C" {
     pub fn magicubeSparseSoftmax_planInfo(
@@ -1524,8 +2130,8 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     /** Executes a plan: scores in, probabilities out, both in the pattern's layout; they may be one
-    array if their types and batch strides are the same. alpha is read as the handle's pointer mode
-    says; null means 1.*/
+ array if their types and batch strides are the same. alpha is read as the handle's pointer mode
+ says; null means 1.*/
     pub fn magicubeSparseSoftmax(
         handle: magicubeHandle_t,
         plan: magicubeSparseSoftmaxPlan_t,
@@ -1542,7 +2148,7 @@ unsafe extern "C" {
 #[derive(Debug, Copy, Clone)]
 pub struct magicubeSpMMProblem {
     pub struct_size: usize,
-    /// SR-BCRS, or CSR (taken as SR-BCRS with V = 1, S = 1); its batch counts
+    /// SR-BCRS, CSR (taken as SR-BCRS with V = 1, S = 1) or V:N:M; its batch counts
     pub A: magicubeConstSpMatDescr_t,
     pub b_type: magicubeDataType_t,
     pub b_order: magicubeOrder_t,
@@ -1622,8 +2228,8 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     /** Makes a plan, packing A into plan_buffer (memory of the handle's device that must outlive the
-    plan), or into memory of its own if plan_buffer is null. It may synchronise. The pattern
-    (row_begin, row_end, col_indices) is copied in every value mode.*/
+ plan), or into memory of its own if plan_buffer is null. It may synchronise. The pattern
+ (row_begin, row_end, col_indices; column_loc, metadata) is copied in every value mode.*/
     pub fn magicubeSpMM_createPlan(
         handle: magicubeHandle_t,
         problem: *const magicubeSpMMProblem_t,
@@ -1638,8 +2244,8 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     /** Repacks new values of the same pattern, in A's layout, in the order of the handle's stream; the
-    caller orders it against running executions. NOT_SUPPORTED unless the plan's value mode is
-    UPDATABLE.*/
+ caller orders it against running executions. NOT_SUPPORTED unless the plan's value mode is
+ UPDATABLE.*/
     pub fn magicubeSpMM_updateValues(
         handle: magicubeHandle_t,
         plan: magicubeSpMMPlan_t,
@@ -1648,10 +2254,10 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     /** Executes a plan. alpha and beta are read as the handle's pointer mode says; null means 1 and 0. B
-    and C have the plan's types, orders and batch; args may be null if the problem names no array.
-    workspace is scratch of this execution alone; null is allowed where bufferSize says 0. Never
-    allocates, synchronises or reads back; many threads may execute one plan, each with its own
-    handle and workspace.*/
+ and C have the plan's types, orders and batch; args may be null if the problem names no array.
+ workspace is scratch of this execution alone; null is allowed where bufferSize says 0. Never
+ allocates, synchronises or reads back; many threads may execute one plan, each with its own
+ handle and workspace.*/
     pub fn magicubeSpMM(
         handle: magicubeHandle_t,
         plan: magicubeSpMMPlan_t,
@@ -1672,11 +2278,21 @@ unsafe extern "C" {
     ) -> magicubeStatus_t;
 }
 unsafe extern "C" {
-    /** Names of the implementations of a device, the reference last: writes at most capacity names
-    (names may be null if capacity is 0) and their number to count. The strings live as long as the
-    library.*/
+    /** Names of the implementations of a device for an A in SR-BCRS or CSR, the reference last: writes at most capacity names
+ (names may be null if capacity is 0) and their number to count. The strings live as long as the
+ library.*/
     pub fn magicubeSpMM_listImplementations(
         device: magicubeDevice_t,
+        names: *mut *const ::core::ffi::c_char,
+        capacity: i32,
+        count: *mut i32,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    /// The same for an A in a format; NOT_SUPPORTED for BSR.
+    pub fn magicubeSpMM_listFormatImplementations(
+        device: magicubeDevice_t,
+        format: magicubeSparseFormat_t,
         names: *mut *const ::core::ffi::c_char,
         capacity: i32,
         count: *mut i32,
@@ -1692,6 +2308,6 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     /** One line that tells compiler, build type, the CUDA runtime and the architectures that the library
-    holds code for ("cuda: none" in a build without CUDA).*/
+ holds code for ("cuda: none" in a build without CUDA).*/
     pub fn magicubeGetBuildInfo() -> *const ::core::ffi::c_char;
 }

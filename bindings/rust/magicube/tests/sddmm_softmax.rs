@@ -20,12 +20,13 @@ fn places(handle: &Handle, made: &SrBcrs<i8>, rows: usize) -> Vec<Option<(usize,
     let columns = made.col_indices.to_vec(handle).unwrap();
     let mut result = vec![None; columns.len() * v];
     for block in 0..begin.len() {
-        for slot in begin[block] as usize..end[block] as usize {
+        let slots = begin[block] as usize..end[block] as usize;
+        for (slot, &column) in columns.iter().enumerate().take(slots.end).skip(slots.start) {
             for lane in 0..v {
                 let row = block * v + lane;
                 if row < rows {
                     let at = slot / s * v * s + lane * s + slot % s;
-                    result[at] = Some((row, columns[slot] as usize));
+                    result[at] = Some((row, column as usize));
                 }
             }
         }
