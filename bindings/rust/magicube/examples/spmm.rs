@@ -65,7 +65,7 @@ fn make_weight(cpu: &Handle) -> Result<Weight> {
 /// The same layer as one plain loop over the dense weight.
 fn reference(weight: &Weight, b: &[i8], b_scale: &[f32], bias: &[f32]) -> Vec<f32> {
     let mut result = Vec::with_capacity(M * N);
-    for i in 0..M {
+    for (i, bias) in bias.iter().enumerate() {
         let mut sums = [0i64; N];
         for k in 0..K {
             let a = i64::from(weight.values[i * K + k]);
@@ -74,7 +74,7 @@ fn reference(weight: &Weight, b: &[i8], b_scale: &[f32], bias: &[f32]) -> Vec<f3
             }
         }
         result.extend((0..N).map(|j| {
-            let y = (weight.scale[i] * b_scale[j]).mul_add(sums[j] as f32, bias[i]);
+            let y = (weight.scale[i] * b_scale[j]).mul_add(sums[j] as f32, *bias);
             if y > 0.0 {
                 y
             } else {

@@ -102,7 +102,7 @@ type Size<'s> = &'s dyn Fn(*const Arrays, *mut usize) -> sys::magicubeStatus;
 type Count<'s> = &'s dyn Fn(*const Arrays, *mut i64, *mut c_void, usize) -> sys::magicubeStatus;
 type Fill<'s> = &'s dyn Fn(*const Arrays, *mut c_void, usize) -> sys::magicubeStatus;
 
-fn pointer<T: Pod>(buffer: &mut DeviceBuffer<T>) -> *mut T {
+pub(crate) fn pointer<T: Pod>(buffer: &mut DeviceBuffer<T>) -> *mut T {
     buffer.view_mut().pointer
 }
 
@@ -238,8 +238,8 @@ pub fn sparse_to_mask(handle: &Handle, source: &Sparse<'_>, mask: &mut DenseMut<
 /// Arrays of a CSR or BSR matrix in the memory of a device.
 #[derive(Debug)]
 pub struct Compressed<T: Element, I: Index = i64> {
-    shape: (i64, i64),
-    blocks: Option<(i64, i64)>,
+    pub(crate) shape: (i64, i64),
+    pub(crate) blocks: Option<(i64, i64)>,
     /// Where every row or block row begins, and the end.
     pub offsets: DeviceBuffer<I>,
     /// Column, or block column, of every stored element or block.
@@ -263,14 +263,26 @@ impl<T: Element, I: Index> Compressed<T, I> {
     }
 }
 
-/// Count, allocate, fill; an element of `stored` is one, or a block of `block` elements.
+/// What is made of what.
+#[derive(Clone, Copy)]
+enum Target {
+    CsrOfSrBcrs,
+    CsrOfVnm,
+    BsrOfSrBcrs((i64, i64)),
+}
+
+/// Count, allocate, fill; an element is one, or a block.
 fn to_compressed<T: Element, I: Index>(
     handle: &Handle,
     source: &Sparse<'_>,
-    blocks: Option<(i64, i64)>,
+    target: Target,
     pattern_only: bool,
 ) -> Result<Compressed<T, I>> {
     let (h, raw) = (handle.raw(), source.lend(handle, "source")?);
+    let blocks = match target {
+        Target::BsrOfSrBcrs(blocks) => Some(blocks),
+        _ => None,
+    };
     let (height, width) = blocks.unwrap_or((1, 1));
     let rows = source.rows();
     let block_rows = rows / height.max(1) + i64::from(rows % height.max(1) != 0);
@@ -280,9 +292,10 @@ fn to_compressed<T: Element, I: Index>(
     let mut stored = 0;
     // SAFETY: see dense_to_sr_bcrs.
     check(unsafe {
-        match blocks {
-            None => sys::magicubeSrBcrsToCsr_count(h, raw, index, at, &mut stored),
-            Some(_) => {
+        match target {
+            Target::CsrOfSrBcrs => sys::magicubeSrBcrsToCsr_count(h, raw, index, at, &mut stored),
+            Target::CsrOfVnm => sys::magicubeVnmToCsr_count(h, raw, index, at, &mut stored),
+            Target::BsrOfSrBcrs(_) => {
                 let n = &mut stored;
                 sys::magicubeSrBcrsToBsr_count(h, raw, height, width, index, at, n)
             }
@@ -299,9 +312,12 @@ fn to_compressed<T: Element, I: Index>(
     let (columns, data) = (pointer(&mut col_indices), T::DATA_TYPE.sys());
     // SAFETY: see dense_to_sr_bcrs.
     check(unsafe {
-        match blocks {
-            None => sys::magicubeSrBcrsToCsr_fill(h, raw, index, at, columns, to, data),
-            Some(_) => {
+        match target {
+            Target::CsrOfSrBcrs => {
+                sys::magicubeSrBcrsToCsr_fill(h, raw, index, at, columns, to, data)
+            }
+            Target::CsrOfVnm => sys::magicubeVnmToCsr_fill(h, raw, index, at, columns, to, data),
+            Target::BsrOfSrBcrs(_) => {
                 sys::magicubeSrBcrsToBsr_fill(h, raw, height, width, index, at, columns, to, data)
             }
         }
@@ -315,7 +331,7 @@ pub fn sr_bcrs_to_csr<T: Element, I: Index>(
     source: &Sparse<'_>,
     pattern_only: bool,
 ) -> Result<Compressed<T, I>> {
-    to_compressed(handle, source, None, pattern_only)
+    to_compressed(handle, source, Target::CsrOfSrBcrs, pattern_only)
 }
 
 /// SR-BCRS to BSR with blocks of `(rows, cols)`: every block in which an element exists.
@@ -325,5 +341,18 @@ pub fn sr_bcrs_to_bsr<T: Element, I: Index>(
     blocks: (i64, i64),
     pattern_only: bool,
 ) -> Result<Compressed<T, I>> {
-    to_compressed(handle, source, Some(blocks), pattern_only)
+    to_compressed(handle, source, Target::BsrOfSrBcrs(blocks), pattern_only)
 }
+
+/// V:N:M to CSR: every existing element, zeros included.
+pub fn vnm_to_csr<T: Element, I: Index>(
+    handle: &Handle,
+    source: &Sparse<'_>,
+    pattern_only: bool,
+) -> Result<Compressed<T, I>> {
+    to_compressed(handle, source, Target::CsrOfVnm, pattern_only)
+}
+
+mod vnm;
+
+pub use vnm::{dense_to_vnm, sparse_to_vnm, Vnm};

@@ -9,6 +9,7 @@
 //! | problem | plan | computes |
 //! |--|--|--|
 //! | [`SpmmProblem`] | [`SpmmPlan`] | sparse times dense, with scales, bias and activation |
+//! | [`KroneckerMmProblem`] | [`KroneckerMmPlan`] | Kronecker-sparse factors and chains times vectors |
 //! | [`SddmmProblem`] | [`SddmmPlan`] | a dense product at the places of a pattern |
 //! | [`SoftmaxProblem`] | [`SoftmaxPlan`] | softmax over a sparse matrix's rows |
 //! | [`AttentionProblem`] | [`AttentionPlan`] | attention over a sparse pattern |
@@ -25,6 +26,8 @@ mod attention;
 pub mod convert;
 mod dense;
 mod handle;
+pub mod kronecker;
+mod kronecker_mm;
 pub mod log;
 mod memory;
 #[cfg(feature = "ndarray")]
@@ -47,6 +50,7 @@ pub use attention::{
 pub use dense::{Dense, DenseLayout, DenseMut};
 pub use handle::{build_info, version, version_string};
 pub use handle::{Device, DeviceInfo, Handle, Location, PointerMode, Stream, Validation};
+pub use kronecker_mm::{BatchLayout, KroneckerMmArgs, KroneckerMmPlan, KroneckerMmProblem};
 pub use memory::{DeviceBuffer, Memory, MemoryMut, View, ViewMut, Workspace};
 pub use plan::{BufferSizes, PlanInfo, Scalar};
 pub use prune::{Prune, PruneNorm, PruneScope};
@@ -54,7 +58,8 @@ pub use quantize::{Calibration, Quantize};
 pub use sddmm::{SddmmArgs, SddmmPlan, SddmmProblem};
 pub use softmax::{SoftmaxArgs, SoftmaxPlan, SoftmaxProblem};
 pub use sparse::{
-    BsrLayout, CsrLayout, Sparse, SparseBatch, SparseLayout, SparseMut, SrBcrsLayout,
+    vnm_lengths, BsrLayout, CsrLayout, Sparse, SparseBatch, SparseLayout, SparseMut, SrBcrsLayout,
+    VnmLayout,
 };
 pub use spmm::{SpmmArgs, SpmmPlan, SpmmProblem};
 pub use status::{Error, Result, Status};

@@ -250,15 +250,22 @@ pub(crate) fn buffer_sizes<O: Operation>(
 pub(crate) fn implementations<O: Operation>(
     device: crate::handle::Device,
 ) -> Result<Vec<&'static str>> {
+    // SAFETY: the function writes at most `capacity` names.
+    list_names(|names, capacity, count| unsafe {
+        (O::FAMILY.list)(device.sys(), names, capacity, count)
+    })
+}
+
+/// Names that a function of the library lists, which live as long as it does.
+pub(crate) fn list_names(
+    list: impl Fn(*mut *const c_char, i32, *mut i32) -> sys::magicubeStatus,
+) -> Result<Vec<&'static str>> {
     let mut count = 0;
-    // SAFETY: no names are written where there is room for none.
-    check(unsafe { (O::FAMILY.list)(device.sys(), ptr::null_mut(), 0, &mut count) })?;
+    check(list(ptr::null_mut(), 0, &mut count))?;
     let mut names = vec![ptr::null(); usize::try_from(count).unwrap_or(0)];
-    // SAFETY: there is room for count names, which live as long as the library.
-    unsafe {
-        check((O::FAMILY.list)(device.sys(), names.as_mut_ptr(), count, &mut count))?;
-        Ok(names.into_iter().map(|name| text(name)).collect())
-    }
+    check(list(names.as_mut_ptr(), count, &mut count))?;
+    // SAFETY: the library wrote count strings that live as long as it does.
+    Ok(names.into_iter().map(|name| unsafe { text(name) }).collect())
 }
 
 /// The name of an implementation as the C ABI takes it.

@@ -121,6 +121,17 @@ pub struct SrBcrsLayout {
     pub has_element_mask: bool,
 }
 
+/// What a V:N:M matrix is made of, as the library tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VnmLayout {
+    /// Rows of a block.
+    pub vector_length: i32,
+    /// Elements that a row keeps in a group.
+    pub n: i32,
+    /// Columns of a group.
+    pub m: i32,
+}
+
 /// Batch of a sparse matrix, as the library tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SparseBatch {
@@ -167,6 +178,8 @@ pub(crate) struct State {
     pub(crate) index_type: IndexType,
     /// Offsets beside one a block row.
     pub(crate) last_offset: bool,
+    /// V:N:M, whose column_loc and metadata stand for offsets and col_indices: their lengths.
+    pub(crate) lengths: Option<[i128; 2]>,
 }
 
 impl State {
@@ -175,6 +188,9 @@ impl State {
     }
 
     fn offsets_needed(&self) -> i128 {
+        if let Some([column_loc, _]) = self.lengths {
+            return column_loc;
+        }
         let (rows, height) = (wide(self.shape.rows), wide(self.vectors.0.max(1)));
         let block_rows = (rows + height - 1) / height;
         let patterns = if self.shape.different_patterns { wide(self.shape.batch) } else { 1 };
@@ -184,11 +200,15 @@ impl State {
     /// An error if an array is shorter than the descriptor says.
     fn require_arrays(&self) -> Result<()> {
         for part in self.offsets {
-            require_len("an array of offsets", part.len, self.offsets_needed())?;
+            let name = if self.lengths.is_some() { "column_loc" } else { "an array of offsets" };
+            require_len(name, part.len, self.offsets_needed())?;
         }
         if let Some(values) = self.values.part {
             let extent = self.shape.value_extent(self.shape.batch, self.shape.values_stride);
             require_len("values", values.len, extent)?;
+        }
+        if let Some([_, metadata]) = self.lengths {
+            require_len("metadata", self.col_indices.len, metadata)?;
         }
         if let Some(mask) = self.element_mask {
             let bytes = wide(self.col_indices.len) * ((wide(self.vectors.0) + 7) / 8);
@@ -425,3 +445,6 @@ impl<'a> Deref for SparseMut<'a> {
 mod bsr;
 mod csr;
 mod sr_bcrs;
+mod vnm;
+
+pub use vnm::vnm_lengths;

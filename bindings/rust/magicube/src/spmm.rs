@@ -7,13 +7,13 @@ use std::ops::RangeInclusive;
 use magicube_sys as sys;
 
 use crate::dense::{Dense, DenseMut};
-use crate::handle::Handle;
+use crate::handle::{Device, Handle};
 use crate::memory::{Memory, View, Workspace};
-use crate::plan::{arrays, lend_array, lend_scalar, operation, setters};
+use crate::plan::{arrays, lend_array, lend_scalar, list_names, operation, setters};
 use crate::plan::{Name, RawPlan, Scalar, Summands};
 use crate::sparse::{require_len, Part, Shape, Sparse};
 use crate::status::{check, Error, Result};
-use crate::types::{Activation, DataType, Element, Granularity, Order, ValueMode};
+use crate::types::{Activation, DataType, Element, Granularity, Order, SparseFormat, ValueMode};
 
 /// What an SpMM plan is made for.
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ struct SpmmShape {
 }
 
 impl<'p> SpmmProblem<'p> {
-    /// Of `a` (SR-BCRS or CSR) with B of int8 and C of fp32, both row-major, one column, no scales.
+    /// Of `a` (SR-BCRS, CSR or V:N:M) with B of int8 and C of fp32, both row-major, one column, no scales.
     pub fn new(a: &'p Sparse<'p>) -> Self {
         let none = Summands::NONE;
         let shape = SpmmShape {
@@ -102,6 +102,15 @@ impl<'p> SpmmProblem<'p> {
     /// One implementation by name, of those that [`SpmmProblem::implementations`] lists.
     pub fn implementation(self, name: &'p str) -> Self {
         Self { implementation: Some(name), ..self }
+    }
+
+    /// Names of a device's implementations for an A of a format, the reference last.
+    pub fn implementations_for(device: Device, format: SparseFormat) -> Result<Vec<&'static str>> {
+        // SAFETY: the function writes at most `capacity` names.
+        list_names(|names, capacity, count| unsafe {
+            let (device, format) = (device.sys(), format.sys());
+            sys::magicubeSpMM_listFormatImplementations(device, format, names, capacity, count)
+        })
     }
 
     fn lend(&self, handle: &Handle, name: &Name) -> Result<sys::magicubeSpMMProblem> {

@@ -82,6 +82,8 @@ abi_enum! {
         Bsr = MAGICUBE_FORMAT_BSR,
         /// Strided row-major block compressed rows: column vectors.
         SrBcrs = MAGICUBE_FORMAT_SR_BCRS,
+        /// Groups of columns, of which blocks of rows select a few.
+        Vnm = MAGICUBE_FORMAT_VNM,
     }
 }
 
@@ -217,6 +219,14 @@ elements! {
     half::bf16: Bf16;
 }
 
+/// A type of places in a group of columns of V:N:M: `u8`, or `u16` where a group is wider than 256.
+pub trait Place: Pod {}
+impl Place for u8 {}
+impl Place for u16 {}
+
+impl sealed::Sealed for u16 {}
+// SAFETY: a number.
+unsafe impl Pod for u16 {}
 impl sealed::Sealed for i64 {}
 // SAFETY: a number.
 unsafe impl Pod for i64 {}

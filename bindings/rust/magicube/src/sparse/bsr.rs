@@ -47,6 +47,7 @@ fn make(
         vectors: blocks,
         index_type,
         last_offset: true,
+        lengths: None,
     };
     Ok((raw, state))
 }

@@ -42,6 +42,7 @@ fn make(
         vectors: (1, 1),
         index_type,
         last_offset: true,
+        lengths: None,
     };
     Ok((raw, state))
 }

@@ -51,6 +51,7 @@ pub(crate) fn make(
         vectors: (vector_length.into(), 1),
         index_type,
         last_offset: false,
+        lengths: None,
     };
     Ok((raw, state))
 }
