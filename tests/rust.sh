@@ -51,9 +51,10 @@ a_new_user_gets_a_right_product() {
         cd "$folder"
         cargo init -q --name new_user --vcs none program
         cd program
-        cargo add -q --offline --path "../magicube-$version"
+        # Until the crates are published: what the packed one depends on.
         printf '[patch.crates-io]\nmagicube-sys = { path = "../magicube-sys-%s" }\n' "$version" \
             >>Cargo.toml
+        cargo add -q --offline --path "../magicube-$version"
         awk '/^```rust$/ {on = 1; next} /^```$/ {on = 0} on' "$root/README.md" >src/main.rs
         CARGO_TARGET_DIR=$CARGO_TARGET_DIR/new-user-target cargo run -q --offline
     )
@@ -96,7 +97,7 @@ if ((!quick)); then
     say "tests under valgrind"
     triple=$(rustc -vV | sed -n 's/^host: //p' | tr a-z- A-Z_)
     export "CARGO_TARGET_${triple}_RUNNER=valgrind -q --error-exitcode=9 --leak-check=full \
---errors-for-leak-kinds=definite,indirect --num-callers=20"
+--errors-for-leak-kinds=definite,indirect --show-leak-kinds=definite,indirect --num-callers=20"
     PROPTEST_CASES=3 MAGICUBE_NUM_THREADS=2 in_crates \
         cargo test -q --locked --tests "${features[@]}"
 fi

@@ -13,7 +13,7 @@ made=$CARGO_TARGET_DIR/bindings.rs
 MAGICUBE_BINDINGS_COPY=$made cargo build -q --locked -p magicube-sys --features generate-bindings
 if [ "${1:-}" = --check ]; then
     diff -u magicube-sys/src/bindings.rs "$made" >&2 || {
-        echo "generate.sh: the bindings are not those of the headers; run bindings/rust/generate.sh" >&2
+        echo "generate.sh: the bindings are not the headers'; run bindings/rust/generate.sh" >&2
         exit 1
     }
 else

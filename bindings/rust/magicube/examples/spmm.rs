@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A sparse, quantised linear layer: prunes a random weight in vectors of 8 x 1, quantises it to
-//! int8 with a scale a row, and multiplies it by int8 activations; scales, bias and ReLU are applied
-//! in the same pass. The result is checked against a plain loop, bit by bit.
+//! int8 with a scale a row, and multiplies it by int8 activations; scales, bias and ReLU are
+//! applied in the same pass. The result is checked against a plain loop, bit by bit.
 //!
 //! ```text
 //! cargo run --release --example spmm [cuda]

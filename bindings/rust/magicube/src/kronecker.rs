@@ -19,6 +19,8 @@ use crate::sparse::{require_len, wide, Part, Sparse};
 use crate::status::{check, Error, Result};
 use crate::types::{DataType, Element, Index};
 
+type Raw = sys::magicubeConstKroneckerDescr_t;
+
 /// The shape of a factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KroneckerShape {
@@ -267,7 +269,7 @@ impl<'a> Kronecker<'a> {
         index: usize,
         given: DataType,
         part: Part,
-        set: impl FnOnce(sys::magicubeConstKroneckerDescr_t, i64, *const c_void) -> sys::magicubeStatus,
+        set: impl FnOnce(Raw, i64, *const c_void) -> sys::magicubeStatus,
     ) -> Result<()> {
         let holds = self.data_type;
         if given != holds {

@@ -9,7 +9,7 @@
 //! | problem | plan | computes |
 //! |--|--|--|
 //! | [`SpmmProblem`] | [`SpmmPlan`] | sparse times dense, with scales, bias and activation |
-//! | [`KroneckerMmProblem`] | [`KroneckerMmPlan`] | Kronecker-sparse factors and chains times vectors |
+//! | [`KroneckerMmProblem`] | [`KroneckerMmPlan`] | Kronecker-sparse chains |
 //! | [`SddmmProblem`] | [`SddmmPlan`] | a dense product at the places of a pattern |
 //! | [`SoftmaxProblem`] | [`SoftmaxPlan`] | softmax over a sparse matrix's rows |
 //! | [`AttentionProblem`] | [`AttentionPlan`] | attention over a sparse pattern |

@@ -289,7 +289,8 @@ impl Name {
 /// The problem is a struct with a method `lend(&self, &Handle, &Name) -> Result<sys problem>`,
 /// `shape(&self) -> Shape` and a field `implementation`; Shape is what executions check lengths by.
 macro_rules! operation {
-    ($operation:ident, $problem:ident, $plan:ident, $shape:ident, $raw_problem:ident, $raw_plan:ident,
+    ($operation:ident, $problem:ident, $plan:ident, $shape:ident,
+     $raw_problem:ident, $raw_plan:ident,
      [$is_supported:ident, $buffer_size:ident, $create:ident, $destroy:ident, $info:ident,
       $list:ident]) => {
         pub(crate) enum $operation {}

@@ -40,7 +40,8 @@ struct SpmmShape {
 }
 
 impl<'p> SpmmProblem<'p> {
-    /// Of `a` (SR-BCRS, CSR or V:N:M) with B of int8 and C of fp32, both row-major, one column, no scales.
+    /// Of `a` (SR-BCRS, CSR or V:N:M) with B of int8 and C of fp32, both row-major, one column, no
+    /// scales.
     pub fn new(a: &'p Sparse<'p>) -> Self {
         let none = Summands::NONE;
         let shape = SpmmShape {

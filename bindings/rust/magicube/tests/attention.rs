@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{close, Random};
+use common::{cases, close, Random};
 use magicube::convert::{dense_to_sr_bcrs, SrBcrs, SrBcrsOptions};
 use magicube::{
     AttentionArgs, AttentionInputs, AttentionPatterns, AttentionPlan, AttentionProblem,
@@ -102,7 +102,7 @@ fn same(left: &[f32], right: &[f64]) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 20, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(cases(20))]
 
     #[test]
     fn every_implementation_attends(
@@ -149,7 +149,6 @@ proptest! {
             let inputs = AttentionInputs::new(&q, &k, &v);
             let mut workspace = plan.workspace().unwrap();
             plan.execute(&handle, &inputs, &mut out, &mut args, &mut workspace).unwrap();
-            drop(args);
             prop_assert!(close(&out, &expected, 1e-4), "{}", name);
             prop_assert!(same(&lse, &expected_lse), "{}", name);
         }

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{sparse_dense, to_sr_bcrs, Random};
+use common::{cases, sparse_dense, to_sr_bcrs, Random};
 use magicube::convert::{
     default_stride, dense_to_sr_bcrs, sparse_to_dense, sparse_to_mask, sparse_to_sr_bcrs,
     sr_bcrs_to_bsr, sr_bcrs_to_csr, Compressed, SrBcrs, SrBcrsOptions,
@@ -30,7 +30,7 @@ fn mask_of(handle: &Handle, sparse: &Sparse<'_>) -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(cases(24))]
 
     #[test]
     fn every_format_holds_the_same_matrix(
@@ -67,7 +67,9 @@ proptest! {
     }
 
     #[test]
-    fn pruning_keeps_the_largest(rows in 1usize..30, cols in 1usize..20, keep in 0i64..40, seed: u64) {
+    fn pruning_keeps_the_largest(
+        rows in 1usize..30, cols in 1usize..20, keep in 0i64..40, seed: u64,
+    ) {
         let handle = Handle::cpu().unwrap();
         let weight = Random::new(seed).reals(rows * cols);
         let mut mask = vec![7u8; weight.len()];

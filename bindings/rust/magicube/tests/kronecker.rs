@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{close, product, transposed, Random};
+use common::{cases, close, product, transposed, Random};
 use magicube::convert::Compressed;
 use magicube::kronecker::{
     butterfly_shapes, monarch_shapes, to_csr, to_dense, Kronecker, KroneckerMut, KroneckerShape,
@@ -45,7 +45,7 @@ fn dense_of(handle: &Handle, k: &Kronecker<'_>) -> Vec<f32> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 20, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(cases(20))]
 
     #[test]
     fn int8_products_are_exact(
@@ -99,7 +99,9 @@ proptest! {
     }
 
     #[test]
-    fn every_form_holds_the_same_factor(shape in [1usize..5, 1usize..6, 1usize..6, 1usize..5], seed: u64) {
+    fn every_form_holds_the_same_factor(
+        shape in [1usize..5, 1usize..6, 1usize..6, 1usize..5], seed: u64,
+    ) {
         let handle = Handle::cpu().unwrap();
         let values = Random::new(seed).reals(shape.iter().product());
         let factor = Kronecker::factor(shape_of(shape), &values).unwrap();

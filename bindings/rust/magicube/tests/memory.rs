@@ -43,7 +43,7 @@ fn lengths_are_checked() {
     assert!(buffer.copy_to_slice(&handle, &mut [0; 2]).is_err());
     let huge = DeviceBuffer::<i64>::zeroed(&handle, usize::MAX / 2).unwrap_err();
     assert_eq!(huge.status(), Status::AllocFailed);
-    let huge = DeviceBuffer::<u8>::zeroed(&handle, usize::MAX / 2).unwrap_err();
+    let huge = DeviceBuffer::<u8>::zeroed(&handle, usize::MAX / 4).unwrap_err();
     assert_eq!(huge.status(), Status::AllocFailed);
 }
 

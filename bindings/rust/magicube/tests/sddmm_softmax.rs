@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{close, product, sparse_dense, to_sr_bcrs, Random};
+use common::{cases, close, product, sparse_dense, to_sr_bcrs, Random};
 use magicube::convert::SrBcrs;
 use magicube::{
     DataType, Dense, Device, DeviceBuffer, Granularity, Handle, Int4x2, SddmmArgs, SddmmPlan,
@@ -35,7 +35,7 @@ fn places(handle: &Handle, made: &SrBcrs<i8>, rows: usize) -> Vec<Option<(usize,
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 20, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(cases(20))]
 
     #[test]
     fn sddmm_is_exact(

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{product, same_bits, sparse_dense, to_sr_bcrs, transposed, Integer, Random};
+use common::{cases, product, same_bits, sparse_dense, to_sr_bcrs, transposed, Integer, Random};
 use magicube::{
     Activation, DataType, Dense, DenseMut, Device, DeviceBuffer, Granularity, Handle, Int4x2,
     Order, PointerMode, Sparse, SpmmArgs, SpmmPlan, SpmmProblem, Status, ValueMode,
@@ -88,7 +88,7 @@ fn check_pair<A: Integer, B: Integer>(case: &Case) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 20, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(cases(20))]
 
     #[test]
     fn every_implementation_is_exact(

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{product, Integer, Random};
+use common::{cases, product, Integer, Random};
 use magicube::convert::{
     dense_to_vnm, sparse_to_dense, sparse_to_vnm, vnm_to_csr, Compressed, Vnm,
 };
@@ -32,7 +32,7 @@ fn random_vnm(random: &mut Random, rows: usize, cols: usize, v: usize, m: usize)
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(cases(16))]
 
     #[test]
     fn products_are_exact(

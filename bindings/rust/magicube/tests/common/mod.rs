@@ -4,6 +4,14 @@
 
 use magicube::convert::{dense_to_sr_bcrs, SrBcrs, SrBcrsOptions};
 use magicube::{Dense, Element, Handle};
+use proptest::test_runner::Config as ProptestConfig;
+
+/// So many cases of a property, fewer if PROPTEST_CASES says so.
+pub fn cases(count: u32) -> ProptestConfig {
+    let most = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok());
+    let cases = count.min(most.unwrap_or(count));
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
 
 pub struct Random(u64);
 
