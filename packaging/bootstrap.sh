@@ -35,7 +35,7 @@ say() { printf 'bootstrap: %s\n' "$*"; }
 tools=(g++:g++ cmake:cmake ninja:ninja-build ccache:ccache git:git clang-format:clang-format)
 # packages without a command of their own
 libraries=(doctest-dev)
-((want_tests)) && tools+=(clang-tidy:clang-tidy)
+((want_tests)) && tools+=(clang-tidy:clang-tidy valgrind:valgrind pkg-config:pkg-config)
 
 missing=()
 for entry in "${tools[@]}"; do
@@ -54,6 +54,15 @@ sys.exit(0 if sys.version_info >= (3, 10) and os.path.exists(header) else 1)
 PY
 }
 usable_python python3 || missing+=(python3 python3-venv python3-dev)
+# Debian's plain rustc is older than what the crates need.
+usable_rust() {
+    command -v cargo >/dev/null && cargo clippy --version >/dev/null 2>&1 &&
+        printf '1.85\n%s\n' "$(rustc --version | cut -d' ' -f2)" | sort -VC
+}
+if ((want_tests)); then
+    usable_rust || missing+=(rustc-web cargo-web rust-web-clippy)
+    compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null || missing+=(libclang1 libclang-dev)
+fi
 
 if ((${#missing[@]})); then
     if ! command -v apt-get >/dev/null; then
