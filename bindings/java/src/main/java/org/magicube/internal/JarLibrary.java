@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.magicube.internal;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.FileTime;
+import java.nio.file.attribute.PosixFilePermission;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.HexFormat;
+import java.util.Set;
+
+/**
+ * The natives in a jar. They are unpacked into a folder named by what they contain, which appears
+ * whole, by renaming, and is removed as soon as they are loaded: mapped code needs its file no
+ * longer. So nothing stays behind, and what a killed process left is used and removed by the next.
+ */
+final class JarLibrary {
+    private static final String[] FILES = {"libmagicube.so.0", "libmagicube_jni.so"};
+    private static final int ATTEMPTS = 20;
+    private static final Duration STALE = Duration.ofHours(1);
+
+    private final String resources;
+    private final String hash;
+
+    private JarLibrary(String resources, String hash) {
+        this.resources = resources;
+        this.hash = hash;
+    }
+
+    /** Those of a platform; null if no jar has them. */
+    static JarLibrary find(String platform) throws IOException {
+        String resources = "org/magicube/natives/" + platform + "/";
+        MessageDigest digest = sha256();
+        for (String file : FILES) {
+            try (InputStream in = open(resources + file)) {
+                if (in == null) {
+                    return null;
+                }
+                update(digest, in);
+            }
+        }
+        return new JarLibrary(resources, HexFormat.of().formatHex(digest.digest(), 0, 16));
+    }
+
+    private static void update(MessageDigest digest, InputStream in) throws IOException {
+        byte[] chunk = new byte[1 << 16];
+        for (int read = in.read(chunk); read >= 0; read = in.read(chunk)) {
+            digest.update(chunk, 0, read);
+        }
+    }
+
+    private static InputStream open(String resource) {
+        ClassLoader loader = JarLibrary.class.getClassLoader();
+        return loader == null ? ClassLoader.getSystemResourceAsStream(resource)
+                : loader.getResourceAsStream(resource);
+    }
+
+    private static MessageDigest sha256() {
+        try {
+            return MessageDigest.getInstance("SHA-256");
+        } catch (NoSuchAlgorithmException impossible) {
+            throw new IllegalStateException(impossible);
+        }
+    }
+
+    /** Unpacks below a folder, loads, and removes what was unpacked. */
+    void load(Path temporary) throws IOException {
+        Path folder = temporary.resolve("magicube-" + hash);
+        removeStale(temporary);
+        for (int attempt = 1;; ++attempt) {
+            if (!isIntact(folder)) {
+                unpack(temporary, folder);
+            }
+            try {
+                for (String file : FILES) {
+                    System.load(folder.resolve(file).toAbsolutePath().toString());
+                }
+                return;
+            } catch (UnsatisfiedLinkError failure) {
+                // Another process may have loaded the same, and removed it, in between.
+                if (attempt == ATTEMPTS || isIntact(folder)) {
+                    throw failure;
+                }
+            } finally {
+                remove(folder);
+            }
+        }
+    }
+
+    /** Whether a folder is there, ours alone to write, and holds what the jar does. */
+    private boolean isIntact(Path folder) {
+        try {
+            if (!Files.isDirectory(folder, LinkOption.NOFOLLOW_LINKS)
+                    || !isOurs(folder)) {
+                return false;
+            }
+            MessageDigest digest = sha256();
+            for (String file : FILES) {
+                try (InputStream in = Files.newInputStream(folder.resolve(file))) {
+                    update(digest, in);
+                }
+            }
+            return HexFormat.of().formatHex(digest.digest(), 0, 16).equals(hash);
+        } catch (IOException unreadable) {
+            return false;
+        }
+    }
+
+    private static boolean isOurs(Path folder) throws IOException {
+        Set<PosixFilePermission> permissions = Files.getPosixFilePermissions(folder);
+        Path probe = Files.createTempFile(folder.getParent(), "magicube-owner", "");
+        try {
+            return Files.getOwner(folder).equals(Files.getOwner(probe))
+                    && !permissions.contains(PosixFilePermission.GROUP_WRITE)
+                    && !permissions.contains(PosixFilePermission.OTHERS_WRITE);
+        } finally {
+            Files.deleteIfExists(probe);
+        }
+    }
+
+    private void unpack(Path temporary, Path folder) throws IOException {
+        Path part = Files.createTempDirectory(temporary, "magicube-" + hash + "-part",
+                PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
+        try {
+            for (String file : FILES) {
+                try (InputStream in = open(resources + file)) {
+                    Files.copy(in, part.resolve(file));
+                }
+            }
+            remove(folder); // what is there is not intact; a folder of somebody else stays
+            try {
+                Files.move(part, folder, StandardCopyOption.ATOMIC_MOVE);
+            } catch (IOException taken) {
+                // Another process was faster; if its folder is no good either, this is an error.
+                if (!isIntact(folder)) {
+                    throw taken;
+                }
+            }
+        } finally {
+            remove(part);
+        }
+    }
+
+    /** What processes that were killed while they unpacked left behind. */
+    private void removeStale(Path temporary) throws IOException {
+        FileTime limit = FileTime.from(Instant.now().minus(STALE));
+        try (DirectoryStream<Path> parts =
+                Files.newDirectoryStream(temporary, "magicube-" + hash + "-part*")) {
+            for (Path part : parts) {
+                if (Files.getLastModifiedTime(part).compareTo(limit) < 0) {
+                    remove(part);
+                }
+            }
+        } catch (NoSuchFileException gone) {
+            // Another process removed it, or there is no such folder: unpacking will say so.
+        }
+    }
+
+    /** Removes a folder of ours, as far as it is there. */
+    private static void remove(Path folder) {
+        try {
+            for (String file : FILES) {
+                Files.deleteIfExists(folder.resolve(file));
+            }
+            Files.deleteIfExists(folder);
+        } catch (IOException kept) {
+            // Somebody else's, or removed meanwhile.
+        }
+    }
+}
