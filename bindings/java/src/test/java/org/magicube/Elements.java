@@ -2,6 +2,7 @@
 package org.magicube;
 
 import java.util.Random;
+import java.util.function.DoubleSupplier;
 
 /** Elements of every type, as doubles, which hold them exactly. */
 final class Elements {
@@ -34,6 +35,14 @@ final class Elements {
                         : random.nextInt(255) - 127;
                 values[i] = mantissa * Math.scalb(1.0, -random.nextInt(5) - 3);
             }
+        }
+        return values;
+    }
+
+    static float[] floats(int count, DoubleSupplier next) {
+        float[] values = new float[count];
+        for (int i = 0; i < count; ++i) {
+            values[i] = (float) next.getAsDouble();
         }
         return values;
     }
@@ -163,7 +172,7 @@ final class Elements {
             case BF16:
                 return Float.intBitsToFloat(toBf16(value) << 16);
             default:
-                return Math.max(min(type), Math.min(max(type), Math.rint(value)));
+                return Math.max(min(type), Math.min(max(type), Math.rint(value) + 0.0)); // no -0
         }
     }
 }

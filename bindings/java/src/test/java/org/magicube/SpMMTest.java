@@ -171,11 +171,7 @@ class SpMMTest {
     }
 
     private float[] floats(int count) {
-        float[] values = new float[count];
-        for (int i = 0; i < count; ++i) {
-            values[i] = 0.001f + random.nextFloat() / 16;
-        }
-        return values;
+        return Elements.floats(count, () -> 0.001f + random.nextFloat() / 16);
     }
 
     @Test

@@ -25,8 +25,9 @@ import java.util.Set;
  * longer. So nothing stays behind, and what a killed process left is used and removed by the next.
  */
 final class JarLibrary {
-    private static final String[] FILES = {"libmagicube.so.0", "libmagicube_jni.so"};
-    private static final int ATTEMPTS = 20;
+    private static final String JNI = "libmagicube_jni.so";
+    /** The first is found by the second, in its own folder. */
+    private static final String[] FILES = {"libmagicube.so.0", JNI};
     private static final Duration STALE = Duration.ofHours(1);
 
     private final String resources;
@@ -75,25 +76,44 @@ final class JarLibrary {
 
     /** Unpacks below a folder, loads, and removes what was unpacked. */
     void load(Path temporary) throws IOException {
-        Path folder = temporary.resolve("magicube-" + hash);
         removeStale(temporary);
-        for (int attempt = 1;; ++attempt) {
-            if (!isIntact(folder)) {
-                unpack(temporary, folder);
+        try {
+            loadFrom(share(temporary));
+        } catch (Vanished removed) {
+            loadFrom(unpack(temporary)); // where nobody else looks
+        }
+    }
+
+    /** Another process loaded the same, and removed it, before this one did. */
+    private static final class Vanished extends IOException {
+        private static final long serialVersionUID = 1;
+    }
+
+    private void loadFrom(Path folder) throws IOException {
+        try {
+            System.load(folder.resolve(JNI).toAbsolutePath().toString());
+        } catch (UnsatisfiedLinkError failure) {
+            if (isIntact(folder)) {
+                throw failure;
             }
-            try {
-                for (String file : FILES) {
-                    System.load(folder.resolve(file).toAbsolutePath().toString());
-                }
-                return;
-            } catch (UnsatisfiedLinkError failure) {
-                // Another process may have loaded the same, and removed it, in between.
-                if (attempt == ATTEMPTS || isIntact(folder)) {
-                    throw failure;
-                }
-            } finally {
-                remove(folder);
-            }
+            throw new Vanished();
+        } finally {
+            remove(folder);
+        }
+    }
+
+    /** A folder with the files: the one of their name, or, if that cannot be had, one of our own. */
+    private Path share(Path temporary) throws IOException {
+        Path folder = temporary.resolve("magicube-" + hash);
+        if (isIntact(folder)) {
+            return folder;
+        }
+        Path part = unpack(temporary);
+        remove(folder); // what is there is not intact; a folder of somebody else stays
+        try {
+            return Files.move(part, folder, StandardCopyOption.ATOMIC_MOVE);
+        } catch (IOException taken) {
+            return part;
         }
     }
 
@@ -128,7 +148,7 @@ final class JarLibrary {
         }
     }
 
-    private void unpack(Path temporary, Path folder) throws IOException {
+    private Path unpack(Path temporary) throws IOException {
         Path part = Files.createTempDirectory(temporary, "magicube-" + hash + "-part",
                 PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
         try {
@@ -137,17 +157,10 @@ final class JarLibrary {
                     Files.copy(in, part.resolve(file));
                 }
             }
-            remove(folder); // what is there is not intact; a folder of somebody else stays
-            try {
-                Files.move(part, folder, StandardCopyOption.ATOMIC_MOVE);
-            } catch (IOException taken) {
-                // Another process was faster; if its folder is no good either, this is an error.
-                if (!isIntact(folder)) {
-                    throw taken;
-                }
-            }
-        } finally {
+            return part;
+        } catch (IOException failure) {
             remove(part);
+            throw failure;
         }
     }
 
