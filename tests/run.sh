@@ -49,6 +49,9 @@ step "Python suites and examples"
 build/venv/bin/python -m pytest -c bindings/python/pyproject.toml \
     bindings/python/tests tests/examples
 
+step "Java package, suites and examples"
+tests/java.sh
+
 if ((!quick)); then
     step "clang-tidy"
     tests/lint.sh --tidy

@@ -7,6 +7,7 @@ import java.nio.charset.StandardCharsets;
 public final class MagicubeException extends RuntimeException {
     private static final long serialVersionUID = 1;
 
+    /** The number of the status. */
     private final int code;
 
     /** Called by the JNI library. */

@@ -3,6 +3,7 @@ package org.magicube.internal;
 
 import java.io.IOException;
 import java.io.InputStream;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
@@ -26,31 +27,38 @@ import java.util.Set;
  */
 final class JarLibrary {
     private static final String JNI = "libmagicube_jni.so";
-    /** The first is found by the second, in its own folder. */
-    private static final String[] FILES = {"libmagicube.so.0", JNI};
+    /** Lists the files, one a line; libmagicube is found by the JNI library, in its own folder. */
+    private static final String INDEX = "files";
     private static final Duration STALE = Duration.ofHours(1);
 
     private final String resources;
+    private final String[] files;
     private final String hash;
 
-    private JarLibrary(String resources, String hash) {
+    private JarLibrary(String resources, String[] files, String hash) {
         this.resources = resources;
+        this.files = files;
         this.hash = hash;
     }
 
     /** Those of a platform; null if no jar has them. */
     static JarLibrary find(String platform) throws IOException {
         String resources = "org/magicube/natives/" + platform + "/";
+        String[] files;
+        try (InputStream index = open(resources + INDEX)) {
+            if (index == null) {
+                return null;
+            }
+            files = new String(index.readAllBytes(), StandardCharsets.UTF_8).split("\\R");
+        }
         MessageDigest digest = sha256();
-        for (String file : FILES) {
-            try (InputStream in = open(resources + file)) {
-                if (in == null) {
-                    return null;
-                }
+        for (String file : files) {
+            try (InputStream in = openFile(resources + file)) {
                 update(digest, in);
             }
         }
-        return new JarLibrary(resources, HexFormat.of().formatHex(digest.digest(), 0, 16));
+        String hash = HexFormat.of().formatHex(digest.digest(), 0, 16);
+        return new JarLibrary(resources, files, hash);
     }
 
     private static void update(MessageDigest digest, InputStream in) throws IOException {
@@ -64,6 +72,14 @@ final class JarLibrary {
         ClassLoader loader = JarLibrary.class.getClassLoader();
         return loader == null ? ClassLoader.getSystemResourceAsStream(resource)
                 : loader.getResourceAsStream(resource);
+    }
+
+    private static InputStream openFile(String resource) throws IOException {
+        InputStream in = open(resource);
+        if (in == null) {
+            throw new NoSuchFileException(resource);
+        }
+        return in;
     }
 
     private static MessageDigest sha256() {
@@ -125,7 +141,7 @@ final class JarLibrary {
                 return false;
             }
             MessageDigest digest = sha256();
-            for (String file : FILES) {
+            for (String file : files) {
                 try (InputStream in = Files.newInputStream(folder.resolve(file))) {
                     update(digest, in);
                 }
@@ -152,8 +168,8 @@ final class JarLibrary {
         Path part = Files.createTempDirectory(temporary, "magicube-" + hash + "-part",
                 PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
         try {
-            for (String file : FILES) {
-                try (InputStream in = open(resources + file)) {
+            for (String file : files) {
+                try (InputStream in = openFile(resources + file)) {
                     Files.copy(in, part.resolve(file));
                 }
             }
@@ -180,9 +196,9 @@ final class JarLibrary {
     }
 
     /** Removes a folder of ours, as far as it is there. */
-    private static void remove(Path folder) {
+    private void remove(Path folder) {
         try {
-            for (String file : FILES) {
+            for (String file : files) {
                 Files.deleteIfExists(folder.resolve(file));
             }
             Files.deleteIfExists(folder);
