@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds and tests the Java package against the library in build/dev/install (or MAGICUBE_PREFIX):
-# its suites and examples, javadoc, what the jars hold, and a product of a stranger's that Maven
-# builds from an empty folder. build/java/calls.txt lists which test calls which function of the ABI.
+# its suites and examples, javadoc, README.md's lines, what the jars hold, and a product of a
+# stranger's that Maven builds from an empty folder. Afterwards build/java/calls.txt tells which
+# test calls which function of the ABI.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
@@ -46,6 +47,20 @@ java -Djava.io.tmpdir="$work" -cp "$jar:$natives" examples/java/Spmm.java >"$wor
     { cat "$work/shown"; fail "an example does not run from the jars"; }
 rm "$work/shown"
 [ -z "$(ls -A "$work")" ] || fail "loading from the jar left $(ls -A "$work")"
+
+# What README.md shows, on a matrix of ones.
+{
+    sed -n '/^```java$/,/^```$/p' README.md | sed '/^```/d' | grep '^import'
+    echo 'class Readme { public static void main(String[] arguments) {
+        int m = 8, k = 2, n = 2;
+        byte[] w8 = {1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1}, x8 = {1, 2, 3, 4};
+        float[] wScale = {1,1,1,1,1,1,1,0.5f}, xScale = {1, 10};'
+    sed -n '/^```java$/,/^```$/p' README.md | sed '/^```/d' | grep -v '^import'
+    echo 'System.out.println(java.util.Arrays.toString(java.util.Arrays.copyOf(result, 2))
+        + result[15]); } }'
+} >"$work/Readme.java"
+shown=$(java -Djava.io.tmpdir="$work" -cp "$jar:$natives" "$work/Readme.java")
+[ "$shown" = '[4.0, 60.0]30.0' ] || fail "README.md's lines print $shown"
 
 # Internals are hidden from modules.
 mkdir "$work/module"

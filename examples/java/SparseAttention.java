@@ -12,8 +12,8 @@ import org.magicube.Order;
 import org.magicube.SrBcrsMatrix;
 
 /**
- * Sparse attention: each token sees the 32 before it and the first 8 of all, none behind itself. The
- * result is compared with one that computes every score, in double.
+ * Sparse attention: each token sees the 32 before it and the first 8 of all, none behind itself.
+ * The result is compared with one that computes every score, in double.
  *
  * <p>java -cp magicube.jar:magicube-linux-x86_64.jar examples/java/SparseAttention.java
  */

@@ -17,9 +17,10 @@ import org.magicube.SpMM;
 import org.magicube.SrBcrsMatrix;
 
 /**
- * A sparse, quantised linear layer: prunes a random weight in vectors of 8 x 1, quantises it to int8
- * with a scale a row, converts it to SR-BCRS and multiplies it by int8 activations; scales, bias and
- * ReLU are applied in the same pass. The result is checked against a plain loop, bit by bit.
+ * A sparse, quantised linear layer: prunes a random weight in vectors of 8 x 1, quantises it to
+ * int8 with a scale a row, converts it to SR-BCRS and multiplies it by int8 activations; scales,
+ * bias and ReLU are applied in the same pass. The result is checked against a plain loop, bit by
+ * bit.
  *
  * <p>java -cp magicube.jar:magicube-linux-x86_64.jar examples/java/Spmm.java
  */

@@ -56,17 +56,21 @@ public final class Logging {
     }
 
     /**
-     * Sends messages to a listener. What was reported before is delivered to the listener before it
-     * when this returns, unless that one calls this.
+     * Sends messages to a listener. What was reported before is delivered to the listener before
+     * it when this returns, unless that one calls this.
      *
      * @param listener who; null: the file again, or stderr. Exceptions that it throws are dropped
      */
-    public static synchronized void setListener(Listener listener) {
-        Native.magicubeSetLogCallback(false);
-        LogBridge.deliverTo(listener == null ? null
-                : (level, message) -> listener.message(LogLevel.of(level), message));
-        if (listener != null) {
-            Native.magicubeSetLogCallback(true);
+    public static void setListener(Listener listener) {
+        Thread before;
+        synchronized (LogBridge.class) {
+            Native.magicubeSetLogCallback(false);
+            before = LogBridge.deliverTo(listener == null ? null
+                    : (level, message) -> listener.message(LogLevel.of(level), message));
+            if (listener != null) {
+                Native.magicubeSetLogCallback(true);
+            }
         }
+        LogBridge.await(before); // without a lock: its listener may call this
     }
 }

@@ -44,7 +44,8 @@ class AttentionTest {
         boolean[] sees = allowed[b * Q_HEADS + h];
         for (int j = 0; j < KEYS; ++j) {
             for (int d = 0; d < DIM; ++d) {
-                scores[j] += scale * q[at(Q_STRIDES, b, h, i, d)] * k[at(KV_STRIDES, b, group, j, d)];
+                scores[j] += scale * q[at(Q_STRIDES, b, h, i, d)]
+                        * k[at(KV_STRIDES, b, group, j, d)];
             }
             if (sees[i * KEYS + j]) {
                 largest = Math.max(largest, scores[j]);
@@ -166,8 +167,8 @@ class AttentionTest {
         double[] value = Elements.random(in, random, 64);
         Memory result = Memory.copyOf(new byte[(int) out.bytes(64)]);
         try (Handle handle = Handle.create(Device.CPU);
-                CsrMatrix matrix = CsrMatrix.of(1, 1, 1, Memory.copyOf(0, 1), Memory.copyOf(0), null,
-                        IndexType.INT32, DataType.FP32)) {
+                CsrMatrix matrix = CsrMatrix.of(1, 1, 1, Memory.copyOf(0, 1), Memory.copyOf(0),
+                        null, IndexType.INT32, DataType.FP32)) {
             Attention.Problem problem = Attention.problem(matrix).types(in, out);
             Memory packed = Elements.pack(in, value);
             try (Attention.Plan plan = problem.plan(handle)) {

@@ -62,7 +62,8 @@ class LifetimeTest {
                 // Nothing is closed, and nothing but the call refers to most of it.
                 Memory out = Memory.allocate(4L * M * N);
                 problem(a.matrix()).plan(Handle.create(Device.CPU)).execute(
-                        Handle.create(Device.CPU), right(), DenseMatrix.of(M, N, out, DataType.INT32));
+                        Handle.create(Device.CPU), right(),
+                        DenseMatrix.of(M, N, out, DataType.INT32));
                 assertArrayEquals(expected, out.toInts());
                 assertArrayEquals(new int[] {5}, Memory.copyOf(1, 5, 3).slice(4, 4).toInts());
             }

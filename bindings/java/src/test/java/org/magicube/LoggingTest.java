@@ -49,6 +49,20 @@ class LoggingTest {
     }
 
     @Test
+    void listenersMayReplaceThemselves() {
+        List<String> messages = new CopyOnWriteArrayList<>();
+        Logging.setLevel(LogLevel.ERROR);
+        Logging.setListener((level, message) -> Logging.setListener(
+                (nextLevel, nextMessage) -> messages.add(nextMessage)));
+        fail();
+        for (int i = 0; i < 1000 && messages.isEmpty(); ++i) {
+            fail();
+        }
+        Logging.setListener(null);
+        assertFalse(messages.isEmpty());
+    }
+
+    @Test
     void files(@TempDir Path folder) throws Exception {
         Path file = folder.resolve("längs.log");
         Logging.setFile(file);

@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Timeout;
 
 /**
  * A call costs less than a microsecond more than from C, on the smallest problem. Both sides run in
- * processes of their own, by turns; the least of many averages counts, since others' load only adds.
+ * processes of their own, by turns; the least of many averages counts: others' load only adds.
  */
 @Timeout(300)
 class OverheadTest {
@@ -87,7 +87,8 @@ class OverheadTest {
 
     @Test
     void aCallCostsLessThanAMicrosecondMoreThanFromC() throws Exception {
-        List<String> java = List.of(Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+        List<String> java = List.of(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
                 "-Dmagicube.library.path=" + System.getProperty("magicube.library.path"), "-cp",
                 place(Magicube.class) + File.pathSeparator + place(Main.class),
                 Main.class.getName());

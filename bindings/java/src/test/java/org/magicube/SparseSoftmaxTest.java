@@ -55,8 +55,9 @@ class SparseSoftmaxTest {
             float[] bias = Elements.floats(count, () -> random.nextFloat());
             float[] outScale = new float[pattern.rows];
             Memory outScales = Memory.copyOf(outScale);
-            SparseSoftmax.Args args = SparseSoftmax.args().alpha(2).rowScale(Memory.copyOf(rowScale))
-                    .colScale(Memory.copyOf(colScale)).bias(Memory.copyOf(bias));
+            SparseSoftmax.Args args = SparseSoftmax.args().alpha(2)
+                    .rowScale(Memory.copyOf(rowScale)).colScale(Memory.copyOf(colScale))
+                    .bias(Memory.copyOf(bias));
             if (out.isInteger()) {
                 args.outScale(outScales);
             }
@@ -107,7 +108,8 @@ class SparseSoftmaxTest {
         int count = pattern.values.length;
         float[] scores = Elements.floats(2 * count, () -> random.nextFloat() * 4 - 2);
         Memory values = Memory.copyOf(scores);
-        try (Handle handle = Handle.create(Device.CPU); SrBcrsMatrix matrix = pattern.matrix(null)) {
+        try (Handle handle = Handle.create(Device.CPU);
+                SrBcrsMatrix matrix = pattern.matrix(null)) {
             SparseSoftmax.Problem problem = SparseSoftmax.problem(matrix).batch(2, count, count);
             assertTrue(problem.support(handle).supported());
             assertTrue(problem.bufferSizes(handle).workspaceAlignment() > 0);
@@ -116,7 +118,8 @@ class SparseSoftmaxTest {
                 IllegalArgumentException unnamed = assertThrows(IllegalArgumentException.class,
                         () -> plan.execute(handle, values, values,
                                 SparseSoftmax.args().bias(values)));
-                assertEquals("bias is given, but the plan's problem has none", unnamed.getMessage());
+                assertEquals("bias is given, but the plan's problem has none",
+                        unnamed.getMessage());
             }
         }
         float[] got = values.toFloats();

@@ -12,7 +12,8 @@ public final class TraceListener implements TestExecutionListener {
     public void executionStarted(TestIdentifier test) {
         if (test.isTest() && System.getenv("MAGICUBE_JAVA_TRACE") != null) {
             test.getSource().filter(MethodSource.class::isInstance).map(MethodSource.class::cast)
-                    .ifPresent(source -> mark(source.getClassName() + "." + source.getMethodName()));
+                    .map(source -> source.getClassName() + "." + source.getMethodName())
+                    .ifPresent(TraceListener::mark);
         }
     }
 

@@ -118,7 +118,7 @@ final class JarLibrary {
         }
     }
 
-    /** A folder with the files: the one of their name, or, if that cannot be had, one of our own. */
+    /** A folder with the files: that of their name or, if it cannot be had, one of our own. */
     private Path share(Path temporary) throws IOException {
         Path folder = temporary.resolve("magicube-" + hash);
         if (isIntact(folder)) {

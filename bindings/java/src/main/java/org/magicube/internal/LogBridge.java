@@ -63,28 +63,28 @@ public final class LogBridge {
         }
     }
 
-    /** Replaces the sink, once that before has got what is queued. None may arrive meanwhile. */
-    public static void deliverTo(Sink sink) {
+    /** Replaces the sink; no message may arrive meanwhile. Gives the thread of the one before. */
+    public static Thread deliverTo(Sink sink) {
         Courier before = courier;
-        if (before != null) {
-            courier = null;
-            before.queue.add(END);
-            if (Thread.currentThread() != before) {
-                join(before);
-            }
-        }
-        if (sink != null) {
-            Courier next = new Courier(sink);
+        Courier next = sink == null ? null : new Courier(sink);
+        if (next != null) {
             next.start();
-            courier = next;
         }
+        courier = next;
+        if (before != null) {
+            before.queue.add(END);
+        }
+        return before;
     }
 
-    private static void join(Thread thread) {
-        try {
-            thread.join();
-        } catch (InterruptedException interrupted) {
-            Thread.currentThread().interrupt();
+    /** Waits for what deliverTo gave, unless this is that thread. */
+    public static void await(Thread before) {
+        if (before != null && before != Thread.currentThread()) {
+            try {
+                before.join();
+            } catch (InterruptedException interrupted) {
+                Thread.currentThread().interrupt();
+            }
         }
     }
 }
