@@ -19,5 +19,6 @@ if [ ! -f "$prefix/include/magicube/magicube.h" ]; then
         "or set MAGICUBE_PREFIX" >&2
     exit 1
 fi
-mvn -B -q -ntp -f bindings/java/pom.xml install "$skip" -Drevision="$(cat VERSION)" \
-    -Dmagicube.prefix="$prefix" -Dmagicube.native="$PWD/build/java/native" "$@"
+mvn -B -q -ntp -Dstyle.color=never -f bindings/java/pom.xml install "$skip" \
+    -Drevision="$(cat VERSION)" -Dmagicube.prefix="$prefix" \
+    -Dmagicube.native="$PWD/build/java/native" "$@"

@@ -77,6 +77,6 @@ cp -r tests/packaging/java "$work/product"
 mvn -B -q -ntp -f "$work/product/pom.xml" -Dmaven.repo.local="$repository" \
     -Dmagicube.version="$version" -Dmagicube.platform="$platform" compile exec:java \
     >"$work/shown" 2>&1 || { cat "$work/shown"; fail "the stranger's product does not build"; }
-grep -qx '10.0 12.0 15.0 22.0' "$work/shown" || { cat "$work/shown"; fail "its result is wrong"; }
+grep -q '10.0 12.0 15.0 22.0' "$work/shown" || { cat "$work/shown"; fail "its result is wrong"; }
 
 echo "java: $count tests passed ($skipped of them skipped)"

@@ -63,11 +63,13 @@ public final class Logging {
      */
     public static void setListener(Listener listener) {
         Thread before;
-        synchronized (LogBridge.class) {
-            Native.magicubeSetLogCallback(false);
-            before = LogBridge.deliverTo(listener == null ? null
-                    : (level, message) -> listener.message(LogLevel.of(level), message));
-            if (listener != null) {
+        synchronized (Logging.class) {
+            if (listener == null) {
+                Native.magicubeSetLogCallback(false);
+                before = LogBridge.deliverTo(null);
+            } else {
+                before = LogBridge.deliverTo(
+                        (level, message) -> listener.message(LogLevel.of(level), message));
                 Native.magicubeSetLogCallback(true);
             }
         }

@@ -53,18 +53,17 @@ public final class LogBridge {
         }
     }
 
-    private static volatile Courier courier;
+    private static Courier courier;
 
     /** Called by the JNI library. */
-    static void message(int level, byte[] text) {
-        Courier current = courier;
-        if (current != null) {
-            current.queue.add(new Message(level, text));
+    static synchronized void message(int level, byte[] text) {
+        if (courier != null) {
+            courier.queue.add(new Message(level, text));
         }
     }
 
-    /** Replaces the sink; no message may arrive meanwhile. Gives the thread of the one before. */
-    public static Thread deliverTo(Sink sink) {
+    /** Replaces the sink; null for none. Gives the thread that delivers to the one before. */
+    public static synchronized Thread deliverTo(Sink sink) {
         Courier before = courier;
         Courier next = sink == null ? null : new Courier(sink);
         if (next != null) {
