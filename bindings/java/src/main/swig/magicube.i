@@ -28,7 +28,7 @@
 
 // ---- typemaps ---------------------------------------------------------------------------------
 %typemap(jni) void* ADDRESS "jlong"
-%typemap(jtype) void* ADDRESS "long"
+%typemap(jtype, nopgcpp="1") void* ADDRESS "long"
 %typemap(jstype) void* ADDRESS "long"
 %typemap(javain) void* ADDRESS "$javainput"
 %typemap(javaout) void* ADDRESS { return $jnicall; }
@@ -77,7 +77,14 @@ MAGICUBE_OUT(const void**)
 MAGICUBE_OUT(const int32_t**)
 MAGICUBE_OUT(const uint8_t**)
 MAGICUBE_OUT(CUstream_st**)
-// Arrays that a conversion fills, not numbers that a function tells.
+// Lists of addresses and of shapes, which Java lays out.
+MAGICUBE_ADDRESS(void* const*)
+MAGICUBE_ADDRESS(const void* const*)
+MAGICUBE_ADDRESS(magicubeKroneckerShape_t*)
+MAGICUBE_ADDRESS(const magicubeKroneckerShape_t*)
+MAGICUBE_ADDRESS(double*)
+// Arrays that a function fills, not numbers that it tells.
+MAGICUBE_ADDRESS(int32_t* schedule)
 MAGICUBE_ADDRESS(int32_t* col_indices)
 MAGICUBE_ADDRESS(int32_t* block_col_indices)
 

@@ -5,7 +5,8 @@ import org.magicube.internal.Native;
 import org.magicube.internal.magicubeSrBcrsArrays_t;
 
 /**
- * Conversion between dense, CSR, BSR, boolean masks and SR-BCRS, on the handle's device.
+ * Conversion between dense, CSR, BSR, boolean masks and SR-BCRS, on the handle's device. (V:N:M has
+ * its own, in {@link VnmMatrix}; toDense, toMask and toSrBcrs take it too.)
  *
  * <p>Which elements exist: from dense, those of a vector, one of whose scalars is not zero; from
  * CSR, BSR or a mask, every stored or marked entry, zero or not. Value types: the same on both
@@ -187,7 +188,7 @@ public final class Conversion {
     }
 
     /** Arrays of a result; closed again if making them all fails. */
-    private static final class Arrays implements AutoCloseable {
+    static final class Arrays implements AutoCloseable {
         private final Handle handle;
         private final Memory[] made = new Memory[5];
         private int count;

@@ -27,7 +27,7 @@ public final class SpMM {
     private SpMM() {}
 
     /**
-     * Names of the implementations of a device, the reference last.
+     * Names of the implementations of a device for an A in SR-BCRS or CSR, the reference last.
      *
      * @param device where
      * @return the names that Problem.implementation takes
@@ -37,9 +37,21 @@ public final class SpMM {
     }
 
     /**
+     * The same for an A in a format.
+     *
+     * @param device where
+     * @param format SR_BCRS, CSR or VNM
+     * @return the names that Problem.implementation takes
+     */
+    public static List<String> implementations(Device device, SparseFormat format) {
+        return Plan.list((code, names, count) -> Native.magicubeSpMM_listFormatImplementations(code,
+                format.code, names, count), device);
+    }
+
+    /**
      * A problem with B of int8 and C of fp32, both row-major, one column, no scales.
      *
-     * @param a SR-BCRS, or CSR (taken as V = 1, S = 1); its batch counts
+     * @param a SR-BCRS, CSR (taken as V = 1, S = 1) or V:N:M (n = 2); its batch counts
      * @return the problem
      */
     public static Problem problem(SparseMatrix a) {

@@ -12,7 +12,10 @@ public enum SparseFormat {
     BSR(magicubeSparseFormat_t.MAGICUBE_FORMAT_BSR),
 
     /** Strided row-major block compressed rows: column vectors of V scalars. */
-    SR_BCRS(magicubeSparseFormat_t.MAGICUBE_FORMAT_SR_BCRS);
+    SR_BCRS(magicubeSparseFormat_t.MAGICUBE_FORMAT_SR_BCRS),
+
+    /** V:N:M: n elements of every M columns, in columns that V rows share. */
+    VNM(magicubeSparseFormat_t.MAGICUBE_FORMAT_VNM);
 
     final int code;
 

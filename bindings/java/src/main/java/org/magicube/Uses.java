@@ -99,8 +99,13 @@ final class Uses implements AutoCloseable {
         if (matrix == null) {
             return 0;
         }
-        long address = object(matrix);
-        for (Memory array : matrix.arrays) {
+        return object(matrix, name, matrix.arrays);
+    }
+
+    /** An object and arrays that it refers to. */
+    long object(NativeObject object, String name, Memory... arrays) {
+        long address = object(object);
+        for (Memory array : arrays) {
             values(array, name);
         }
         return address;
