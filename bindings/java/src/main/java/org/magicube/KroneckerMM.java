@@ -61,25 +61,6 @@ public final class KroneckerMM {
         return new Problem(k);
     }
 
-    /**
-     * Writes the gradient of one factor's values: with Y = K X and dY the derivative of a loss by Y,
-     * the sum over all vectors of dY times X at each place of the support.
-     *
-     * @param handle where
-     * @param x the vectors, fp32, fp16 or bf16
-     * @param dY of x's type
-     * @param layout of both
-     * @param gradient one factor, fp32, fp16 or bf16, written
-     */
-    public static void gradient(Handle handle, DenseMatrix x, DenseMatrix dY, Layout layout,
-            KroneckerMatrix gradient) {
-        try (Uses uses = new Uses(handle)) {
-            Native.magicubeKroneckerGradient(uses.handle(), uses.matrix(x, "x"),
-                    uses.matrix(dY, "dY"), layout.code,
-                    KroneckerMatrix.write(uses, gradient, "gradient"));
-        }
-    }
-
     /** What a plan is made for. */
     public static final class Problem extends org.magicube.Problem<Problem, Plan> {
         private final KroneckerMatrix k;
@@ -295,62 +276,13 @@ public final class KroneckerMM {
     }
 
     /** What one execution brings beside X and Y; those that the problem names are required. */
-    public static final class Args extends org.magicube.Args<Args> {
-        private Float alpha;
-        private Float beta;
-        private Memory alphaMemory;
-        private Memory betaMemory;
+    public static final class Args extends ProductArgs<Args> {
         private List<Memory> kValues;
         private Memory kScale;
         private Memory xScale;
-        private Memory bias;
         private Memory yScale;
 
         private Args() {}
-
-        /**
-         * Sets alpha.
-         *
-         * @param value 1 until set
-         * @return this
-         */
-        public Args alpha(float value) {
-            alpha = value;
-            return this;
-        }
-
-        /**
-         * Sets alpha, read as the handle's pointer mode says.
-         *
-         * @param value one float
-         * @return this
-         */
-        public Args alpha(Memory value) {
-            alphaMemory = value;
-            return this;
-        }
-
-        /**
-         * Sets beta.
-         *
-         * @param value 0 until set
-         * @return this
-         */
-        public Args beta(float value) {
-            beta = value;
-            return this;
-        }
-
-        /**
-         * Sets beta, read as the handle's pointer mode says.
-         *
-         * @param value one float
-         * @return this
-         */
-        public Args beta(Memory value) {
-            betaMemory = value;
-            return this;
-        }
 
         /**
          * Sets K's values, for the value mode PER_CALL.
@@ -382,17 +314,6 @@ public final class KroneckerMM {
          */
         public Args xScale(Memory scales) {
             xScale = scales;
-            return this;
-        }
-
-        /**
-         * Sets the bias.
-         *
-         * @param summands floats
-         * @return this
-         */
-        public Args bias(Memory summands) {
-            bias = summands;
             return this;
         }
 

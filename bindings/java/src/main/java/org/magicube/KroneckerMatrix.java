@@ -414,4 +414,20 @@ public final class KroneckerMatrix extends NativeObject {
                     write(uses, product, "product"));
         }
     }
+
+    /**
+     * Writes the gradient of a factor's values into this: with Y = K X and dY the derivative of a
+     * loss by Y, the sum over all vectors of dY times X at each place of the support.
+     *
+     * @param handle where
+     * @param x the vectors, fp32, fp16 or bf16
+     * @param dY of x's type
+     * @param layout of both
+     */
+    public void gradient(Handle handle, DenseMatrix x, DenseMatrix dY, KroneckerMM.Layout layout) {
+        try (Uses uses = new Uses(handle)) {
+            Native.magicubeKroneckerGradient(uses.handle(), uses.matrix(x, "x"),
+                    uses.matrix(dY, "dY"), layout.code, write(uses, this, "this"));
+        }
+    }
 }

@@ -10,8 +10,9 @@ import org.magicube.internal.magicubePruneVnmObsParams_t;
 import org.magicube.internal.magicubePruneVnmParams_t;
 
 /**
- * Pruning to V:N:M. The rows of a group of V share a few columns of each group of m (4, or n + 2 for
- * n above 3); within these each row keeps n weights of its own. Runs on the CPU in this version.
+ * Pruning to V:N:M. The rows of a group of V share a few columns of each group of m (4, or n + 2
+ * for n above 3); within these each row keeps n weights of its own. Runs on the CPU in this
+ * version.
  */
 public final class PruneVnm {
     private PruneVnm() {}

@@ -251,62 +251,13 @@ public final class SpMM {
     }
 
     /** What one execution brings beside B and C; those that the problem names are required. */
-    public static final class Args extends org.magicube.Args<Args> {
-        private Float alpha;
-        private Float beta;
-        private Memory alphaMemory;
-        private Memory betaMemory;
+    public static final class Args extends ProductArgs<Args> {
         private Memory aValues;
         private Memory aScale;
         private Memory bScale;
-        private Memory bias;
         private Memory cScale;
 
         private Args() {}
-
-        /**
-         * Sets alpha.
-         *
-         * @param value 1 until set
-         * @return this
-         */
-        public Args alpha(float value) {
-            alpha = value;
-            return this;
-        }
-
-        /**
-         * Sets alpha, read as the handle's pointer mode says.
-         *
-         * @param value one float
-         * @return this
-         */
-        public Args alpha(Memory value) {
-            alphaMemory = value;
-            return this;
-        }
-
-        /**
-         * Sets beta.
-         *
-         * @param value 0 until set
-         * @return this
-         */
-        public Args beta(float value) {
-            beta = value;
-            return this;
-        }
-
-        /**
-         * Sets beta, read as the handle's pointer mode says.
-         *
-         * @param value one float
-         * @return this
-         */
-        public Args beta(Memory value) {
-            betaMemory = value;
-            return this;
-        }
 
         /**
          * Sets A's values, for the value mode PER_CALL.
@@ -338,17 +289,6 @@ public final class SpMM {
          */
         public Args bScale(Memory scales) {
             bScale = scales;
-            return this;
-        }
-
-        /**
-         * Sets the bias.
-         *
-         * @param summands floats
-         * @return this
-         */
-        public Args bias(Memory summands) {
-            bias = summands;
             return this;
         }
 

@@ -176,8 +176,9 @@ public final class VnmMatrix extends SparseMatrix {
                     Native.magicubeDenseToVnm_fill(h, from, marks, arrays, workspace, bytes);
                 }
             };
-            return convert(handle, uses, source, lengths(dense.rows, dense.cols, vectorLength, n, m),
-                    dense.rows, dense.cols, vectorLength, n, m, dense.type(), dense.values != null);
+            return convert(handle, uses, source,
+                    lengths(dense.rows, dense.cols, vectorLength, n, m), dense.rows, dense.cols,
+                    vectorLength, n, m, dense.type(), dense.values != null);
         }
     }
 

@@ -204,7 +204,7 @@ class KroneckerTest {
                 KroneckerMM.Plan plan = KroneckerMM.problem(k).transpose(true)
                         .layout(KroneckerMM.Layout.BATCH_LAST).vectors(1, 3).plan(handle)) {
             plan.execute(handle, y, out);
-            KroneckerMM.gradient(handle, in, y, KroneckerMM.Layout.BATCH_LAST, gradient);
+            gradient.gradient(handle, in, y, KroneckerMM.Layout.BATCH_LAST);
         }
         double[] dense = dense(SHAPE, w);
         float[] got = dX.toFloats();
