@@ -3,7 +3,7 @@
 # Builds and tests the Java package against the library in build/dev/install (or MAGICUBE_PREFIX):
 # its suites and examples, javadoc, README.md's lines, what the jars hold, and a product of a
 # stranger's that Maven builds from an empty folder. Afterwards build/java/calls.txt tells which
-# test calls which function of the ABI.
+# test calls which function of the ABI, and build/parity/java.calls all that are called.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
@@ -23,6 +23,12 @@ reports=bindings/java/target/surefire-reports
 count=$(cat $reports/*.xml | grep -c '<testcase ')
 skipped=$(cat $reports/*.xml | grep -c '<skipped' || true)
 [ "$count" -gt 100 ] || fail "only $count tests ran"
+
+# For tests/packaging/parity.py: functions of the ABI that a test calls through the public API.
+mkdir -p build/parity
+sed -n 's/^call //p' "$MAGICUBE_JAVA_TRACE" | grep -Fx -f capi/symbols.txt | sort -u \
+    >build/parity/java.calls
+missing=$(grep -Fvx -f build/parity/java.calls capi/symbols.txt | paste -sd' ' || true)
 unset MAGICUBE_JAVA_TRACE
 
 # ---- what the jars hold --------------------------------------------------------------------------
@@ -79,4 +85,5 @@ mvn -B -q -ntp -f "$work/product/pom.xml" -Dmaven.repo.local="$repository" \
     >"$work/shown" 2>&1 || { cat "$work/shown"; fail "the stranger's product does not build"; }
 grep -q '10.0 12.0 15.0 22.0' "$work/shown" || { cat "$work/shown"; fail "its result is wrong"; }
 
-echo "java: $count tests passed ($skipped of them skipped)"
+echo "java: $count tests passed ($skipped of them skipped); functions that none calls:" \
+    "${missing:-none}"
