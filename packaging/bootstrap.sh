@@ -4,9 +4,10 @@
 # by apt, Python packages into build/venv, and CUDA's compiler from PyPI wheels when no nvcc is on
 # PATH. Idempotent: a second run that finds everything in place takes well under a second.
 #
-#   packaging/bootstrap.sh [--no-cuda] [--tests]
+#   packaging/bootstrap.sh [--no-cuda] [--java] [--tests]
 #
-# --tests adds what only the tests need, PyTorch among it (gigabytes).
+# --java adds what the Java package needs. --tests adds that and what only the tests need, PyTorch
+# among it (gigabytes).
 # Afterwards build/venv/bin holds Python and its tools, and build/cuda points at the CUDA toolkit
 # that the CMake presets use (absent with --no-cuda).
 set -euo pipefail
@@ -15,14 +16,17 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build="$root/build"
 venv="$build/venv"
 want_cuda=1
+want_java=0
 want_tests=0
 
 for argument in "$@"; do
     case "$argument" in
         --no-cuda) want_cuda=0 ;;
-        --tests) want_tests=1 ;;
+        --java) want_java=1 ;;
+        --tests) want_java=1 want_tests=1 ;;
         *)
-            echo "bootstrap.sh: unknown argument '$argument'; options: --no-cuda, --tests" >&2
+            echo "bootstrap.sh: unknown argument '$argument';" \
+                "options: --no-cuda, --java, --tests" >&2
             exit 2
             ;;
     esac
@@ -35,6 +39,7 @@ say() { printf 'bootstrap: %s\n' "$*"; }
 tools=(g++:g++ cmake:cmake ninja:ninja-build ccache:ccache git:git clang-format:clang-format)
 # packages without a command of their own
 libraries=(doctest-dev)
+((want_java)) && tools+=(javac:openjdk-17-jdk-headless mvn:maven swig:swig)
 ((want_tests)) && tools+=(clang-tidy:clang-tidy valgrind:valgrind pkg-config:pkg-config)
 
 missing=()

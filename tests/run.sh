@@ -52,6 +52,9 @@ build/venv/bin/python -m pytest -c bindings/python/pyproject.toml \
 step "Rust crates"
 tests/rust.sh $( ((quick)) && echo --quick)
 
+step "Java package, suites and examples"
+tests/java.sh
+
 if ((!quick)); then
     step "clang-tidy"
     tests/lint.sh --tidy
