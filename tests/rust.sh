@@ -45,7 +45,8 @@ a_new_user_gets_a_right_product() {
     version=$(cat VERSION)
     rm -rf "$folder" && mkdir -p "$folder"
     for crate in magicube-sys magicube; do
-        tar -xzf "$CARGO_TARGET_DIR/package/$crate-$version.crate" -C "$folder"
+        # -m: built anew even if the last run's files are as old.
+        tar -xzmf "$CARGO_TARGET_DIR/package/$crate-$version.crate" -C "$folder"
     done
     (
         cd "$folder"
@@ -86,7 +87,9 @@ say "documentation"
 issue_12_documentation_builds_without_the_library
 
 say "packages"
-in_crates cargo package -q --locked --allow-dirty --workspace
+# Not verified by Cargo, which may build on what an earlier run packed under the same version; the
+# new user below builds both.
+in_crates cargo package -q --locked --allow-dirty --workspace --no-verify
 for crate in magicube-sys magicube; do
     size=$(stat -c %s "$CARGO_TARGET_DIR/package/$crate-$(cat VERSION).crate")
     [ "$size" -lt 200000 ] || { say "$crate takes $size bytes, 200,000 is the limit"; exit 1; }

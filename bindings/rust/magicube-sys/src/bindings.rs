@@ -628,10 +628,10 @@ unsafe extern "C" {
     ) -> magicubeStatus_t;
 }
 unsafe extern "C" {
-    /** V:N:M (Castro et al., SC'23): of every group of M columns a block of V rows selects a few that its
- rows share, and each row keeps n elements in them. vector_length V is 1, 16, 32, 64, 128 or 256;
- m is at most 65536 and need not divide cols, nor V rows. Values are int8, fp16, bf16, fp32 or
- e4m3. With G = ceil(cols / M) groups, a budget of C = 4 columns (n + 2 for n above 3; m is at
+    /** V:N:M (Castro et al., SC'23): of every group of M columns a block of V rows selects a few that
+ its rows share, and each row keeps n elements in them. vector_length V is 1, 16, 32, 64, 128 or
+ 256; m is at most 65536 and need not divide cols, nor V rows. Values are int8, fp16, bf16, fp32
+ or e4m3. With G = ceil(cols / M) groups, a budget of C = 4 columns (n + 2 for n above 3; m is at
  least C) and br = ceil(rows / V) block rows:
    column_loc   br * G * C entries, uint8 (uint16 where m is above 256): the selected columns of a
                 block row in a group, counted from 0 inside the group, ascending. A last group of
@@ -1257,8 +1257,8 @@ unsafe extern "C" {
     ) -> magicubeStatus_t;
 }
 unsafe extern "C" {
-    /** V:N:M (one matrix, no batch) -> CSR: every existing element, zeros included. _count writes offsets
- (rows + 1 entries) and nnz; _fill col_indices and, unless null, values.*/
+    /** V:N:M (one matrix, no batch) -> CSR: every existing element, zeros included. _count writes
+ offsets (rows + 1 entries) and nnz; _fill col_indices and, unless null, values.*/
     pub fn magicubeVnmToCsr_count(
         handle: magicubeHandle_t,
         source: magicubeConstSpMatDescr_t,
@@ -1280,8 +1280,8 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     /** Checks a sparse matrix wholly, whatever the handle's validation level: offsets, ascending
- columns in range, padding, places of V:N:M. INVALID_VALUE with the place and the rule if it is malformed. On CUDA
- a copy in host memory is checked.*/
+ columns in range, padding, places of V:N:M. INVALID_VALUE with the place and the rule if it is
+ malformed. On CUDA a copy in host memory is checked.*/
     pub fn magicubeSpMatValidate(
         handle: magicubeHandle_t,
         matrix: magicubeConstSpMatDescr_t,
@@ -1825,6 +1825,208 @@ unsafe extern "C" {
         workspace_size: usize,
     ) -> magicubeStatus_t;
 }
+/** Pruning to V:N:M (VENOM, arXiv 2310.02065). Columns are cut into groups of m and rows into row
+ groups of vector_length, V; the last of each may be short. The rows of a row group share a few
+ columns of each group, the column budget: 4, or n + 2 for n above 3. Within these each row keeps
+ n weights of its own. n = 2 is what Sparse Tensor Cores multiply; more is for pruning step by
+ step. A group that has no more columns than the budget offers all of them, and one with fewer
+ than n keeps all. Such a mask converts to V:N:M (convert.h) where that format has the pattern: n
+ up to 254, and m of at least n + 2 for n above 3.*/
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct magicubePruneVnmParams {
+    pub struct_size: usize,
+    /// V: 1, 16, 32, 64, 128 or 256
+    pub vector_length: i32,
+    /// from 1 to m
+    pub n: i32,
+    /// from 4 to 65536; need not divide the columns
+    pub m: i32,
+    pub norm: magicubePruneNorm_t,
+}
+impl Default for magicubePruneVnmParams {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+/** Pruning to V:N:M (VENOM, arXiv 2310.02065). Columns are cut into groups of m and rows into row
+ groups of vector_length, V; the last of each may be short. The rows of a row group share a few
+ columns of each group, the column budget: 4, or n + 2 for n above 3. Within these each row keeps
+ n weights of its own. n = 2 is what Sparse Tensor Cores multiply; more is for pruning step by
+ step. A group that has no more columns than the budget offers all of them, and one with fewer
+ than n keeps all. Such a mask converts to V:N:M (convert.h) where that format has the pattern: n
+ up to 254, and m of at least n + 2 for n above 3.*/
+pub type magicubePruneVnmParams_t = magicubePruneVnmParams;
+unsafe extern "C" {
+    /** Scratch that magicubePruneVnm needs, in bytes; any alignment of 16. It depends on the handle's
+ number of threads.*/
+    pub fn magicubePruneVnm_bufferSize(
+        handle: magicubeHandle_t,
+        weight: magicubeConstDnMatDescr_t,
+        params: *const magicubePruneVnmParams_t,
+        bytes: *mut usize,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    /** Magnitude pruning to V:N:M: writes the keep-mask of weight, as magicubePrune does. The columns
+ chosen are those of which all rows together keep the largest sum of squares (L1: of magnitudes),
+ computed in fp64. All sets of columns are tried where there are at most 2,000, as for m up to 16
+ with n = 2; ties go to the set that comes first in lexicographic order. Above that columns are
+ taken one by one, the best first, then exchanged as long as that helps: the tests hold the result
+ to 98 % of the best set's sum. Of equal weights a row keeps those of lowest column.
+
+ weight is of any type and may be a batch. CPU alone in this version: NOT_SUPPORTED on CUDA.*/
+    pub fn magicubePruneVnm(
+        handle: magicubeHandle_t,
+        weight: magicubeConstDnMatDescr_t,
+        params: *const magicubePruneVnmParams_t,
+        mask: magicubeDnMatDescr_t,
+        workspace: *mut ::core::ffi::c_void,
+        workspace_size: usize,
+    ) -> magicubeStatus_t;
+}
+impl magicubeCurvature {
+    /// samples x K, inputs of the layer y = W x; may be a batch
+    pub const MAGICUBE_CURVATURE_INPUTS: magicubeCurvature = magicubeCurvature(0);
+    /// K x K: their X^T X, of which the upper triangle is read
+    pub const MAGICUBE_CURVATURE_HESSIAN: magicubeCurvature = magicubeCurvature(1);
+    /// a batch of R x K: a gradient of the loss a sample
+    pub const MAGICUBE_CURVATURE_GRADIENTS: magicubeCurvature = magicubeCurvature(2);
+}
+#[repr(transparent)]
+/// What tells second-order pruning how the loss curves around the weights.
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct magicubeCurvature(pub ::core::ffi::c_uint);
+/// What tells second-order pruning how the loss curves around the weights.
+pub use self::magicubeCurvature as magicubeCurvature_t;
+impl magicubeObsSelection {
+    /// the correlation of all weights of a row's group
+    pub const MAGICUBE_OBS_EXHAUSTIVE: magicubeObsSelection = magicubeObsSelection(0);
+    /// of the two weights of each pair alone
+    pub const MAGICUBE_OBS_PAIRWISE: magicubeObsSelection = magicubeObsSelection(1);
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct magicubeObsSelection(pub ::core::ffi::c_uint);
+pub use self::magicubeObsSelection as magicubeObsSelection_t;
+/** Second-order pruning to V:N:M, by the optimal brain surgeon. With A the inverse curvature of a
+ row and w its weights, pruning the set P costs w_P^T (A_PP)^-1 w_P / 2 in loss, and the best
+ change of all weights is -A[:, P] (A_PP)^-1 w_P (optimal BERT surgeon, arXiv 2203.07259; OBC,
+ arXiv 2208.11580). Groups of columns are pruned from left to right, each with the weights that
+ earlier ones left and with what is still free to make up for it.
+
+ - Layer-wise, from INPUTS or a HESSIAN: H = X^T X + lambda I, the same for all rows: the error of
+   the layer's outputs. Kept weights of a group are not changed by later groups while columns are
+   chosen; with refit, each row is then solved anew for its kept weights S: H_SS v = (H w)_S.
+ - Block Fisher, from s GRADIENTS: F = lambda I + sum g g^T / s in diagonal blocks of fisher_block
+   columns of one row, inverted by rank-one updates. All kept weights of a block stay free.
+
+ lambda is damping times the mean diagonal of the curvature without it. Selection, for n up to 2:
+ EXHAUSTIVE keeps in each row the weights of least cost, and takes the columns of least cost to
+ all rows together (all sets, or exchanges above 2,000 sets, as magicubePruneVnm); PAIRWISE does
+ the same with the cost of removing the kept weights themselves, VENOM's cheaper variant. For n
+ from 3 both remove columns one by one, that of least cost to all rows first, down to the budget,
+ and then in each row the one or two weights of least cost, exactly.*/
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct magicubePruneVnmObsParams {
+    pub struct_size: usize,
+    pub vector_length: i32,
+    pub n: i32,
+    pub m: i32,
+    pub curvature: magicubeCurvature_t,
+    pub selection: magicubeObsSelection_t,
+    /// finite, at least 0; positive with GRADIENTS
+    pub damping: f64,
+    /// with GRADIENTS: from 1 to 256
+    pub fisher_block: i32,
+    /// layer-wise: not 0 for the last solution of each row
+    pub refit: i32,
+}
+impl Default for magicubePruneVnmObsParams {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+/** Second-order pruning to V:N:M, by the optimal brain surgeon. With A the inverse curvature of a
+ row and w its weights, pruning the set P costs w_P^T (A_PP)^-1 w_P / 2 in loss, and the best
+ change of all weights is -A[:, P] (A_PP)^-1 w_P (optimal BERT surgeon, arXiv 2203.07259; OBC,
+ arXiv 2208.11580). Groups of columns are pruned from left to right, each with the weights that
+ earlier ones left and with what is still free to make up for it.
+
+ - Layer-wise, from INPUTS or a HESSIAN: H = X^T X + lambda I, the same for all rows: the error of
+   the layer's outputs. Kept weights of a group are not changed by later groups while columns are
+   chosen; with refit, each row is then solved anew for its kept weights S: H_SS v = (H w)_S.
+ - Block Fisher, from s GRADIENTS: F = lambda I + sum g g^T / s in diagonal blocks of fisher_block
+   columns of one row, inverted by rank-one updates. All kept weights of a block stay free.
+
+ lambda is damping times the mean diagonal of the curvature without it. Selection, for n up to 2:
+ EXHAUSTIVE keeps in each row the weights of least cost, and takes the columns of least cost to
+ all rows together (all sets, or exchanges above 2,000 sets, as magicubePruneVnm); PAIRWISE does
+ the same with the cost of removing the kept weights themselves, VENOM's cheaper variant. For n
+ from 3 both remove columns one by one, that of least cost to all rows first, down to the budget,
+ and then in each row the one or two weights of least cost, exactly.*/
+pub type magicubePruneVnmObsParams_t = magicubePruneVnmObsParams;
+unsafe extern "C" {
+    /** Scratch that magicubePruneVnmObs needs, in bytes; any alignment of 16. With T threads, w = min(m,
+ K) and c the weights kept of a row, in numbers of 8 bytes about
+   layer-wise    2 K^2 + max(T V (K + w^2 / 2 + 4 w) + 5 T w^2, T c^2, 64 K)
+   block Fisher  T V (K + (w + 2 fisher_block) fisher_block + 3 w^2)
+ so that it grows with the rows of a row group, not with those of weight.*/
+    pub fn magicubePruneVnmObs_bufferSize(
+        handle: magicubeHandle_t,
+        weight: magicubeConstDnMatDescr_t,
+        curvature: magicubeConstDnMatDescr_t,
+        params: *const magicubePruneVnmObsParams_t,
+        bytes: *mut usize,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    /** Writes the keep-mask of weight, and to `updated`, of the same shape, the weights that go with it:
+ exactly 0 where they are pruned, else changed to make up for that. weight, curvature and updated
+ are of floating types; arithmetic is fp64. INVALID_VALUE if one holds NaN or infinity (full
+ validation), if the curvature with its damping is not positive definite, or if an output shares
+ memory with another matrix. CPU alone in this version: NOT_SUPPORTED on CUDA.*/
+    pub fn magicubePruneVnmObs(
+        handle: magicubeHandle_t,
+        weight: magicubeConstDnMatDescr_t,
+        curvature: magicubeConstDnMatDescr_t,
+        params: *const magicubePruneVnmObsParams_t,
+        mask: magicubeDnMatDescr_t,
+        updated: magicubeDnMatDescr_t,
+        workspace: *mut ::core::ffi::c_void,
+        workspace_size: usize,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    /** The n of each step of pruning step by step: schedule[i] weights of a group of m are kept in step
+ i of `steps`. Each step drops the same share, so that n falls from m in equal ratios, rounded to
+ the nearest, and the last is n: 16, 2 and 3 steps give 8, 4, 2 (VENOM's decay of the structure).*/
+    pub fn magicubeVnmSchedule(
+        m: i32,
+        n: i32,
+        steps: i32,
+        schedule: *mut i32,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    /** The share of a weight's energy, its sum of squares, that lies where the uint8 mask is not 0: 1 if
+ nothing is lost, and for a weight of zeros or without elements. CPU alone in this version.*/
+    pub fn magicubeKeptEnergy(
+        handle: magicubeHandle_t,
+        weight: magicubeConstDnMatDescr_t,
+        mask: magicubeConstDnMatDescr_t,
+        share: *mut f64,
+    ) -> magicubeStatus_t;
+}
 impl magicubeCalibration {
     /// largest |x| / qmax
     pub const MAGICUBE_CALIBRATION_ABSMAX: magicubeCalibration = magicubeCalibration(0);
@@ -2278,9 +2480,9 @@ unsafe extern "C" {
     ) -> magicubeStatus_t;
 }
 unsafe extern "C" {
-    /** Names of the implementations of a device for an A in SR-BCRS or CSR, the reference last: writes at most capacity names
- (names may be null if capacity is 0) and their number to count. The strings live as long as the
- library.*/
+    /** Names of the implementations of a device for an A in SR-BCRS or CSR, the reference last: writes
+ at most capacity names (names may be null if capacity is 0) and their number to count. The
+ strings live as long as the library.*/
     pub fn magicubeSpMM_listImplementations(
         device: magicubeDevice_t,
         names: *mut *const ::core::ffi::c_char,

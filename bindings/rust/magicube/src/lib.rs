@@ -53,7 +53,8 @@ pub use handle::{Device, DeviceInfo, Handle, Location, PointerMode, Stream, Vali
 pub use kronecker_mm::{BatchLayout, KroneckerMmArgs, KroneckerMmPlan, KroneckerMmProblem};
 pub use memory::{DeviceBuffer, Memory, MemoryMut, View, ViewMut, Workspace};
 pub use plan::{BufferSizes, PlanInfo, Scalar};
-pub use prune::{Prune, PruneNorm, PruneScope};
+pub use prune::{kept_energy, vnm_schedule, Curvature, ObsSelection};
+pub use prune::{Prune, PruneNorm, PruneScope, PruneVnm, PruneVnmObs};
 pub use quantize::{Calibration, Quantize};
 pub use sddmm::{SddmmArgs, SddmmPlan, SddmmProblem};
 pub use softmax::{SoftmaxArgs, SoftmaxPlan, SoftmaxProblem};

@@ -113,3 +113,7 @@ impl Prune {
         check(unsafe { sys::magicubePrune(handle.raw(), weight, &params, mask, scratch, bytes) })
     }
 }
+
+mod vnm;
+
+pub use vnm::{kept_energy, vnm_schedule, Curvature, ObsSelection, PruneVnm, PruneVnmObs};
