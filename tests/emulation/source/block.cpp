@@ -38,6 +38,18 @@ void pending_copy::execute() const {
     std::memset(static_cast<char*>(target) + valid, 0, bytes - valid);
 }
 
+void copy_groups::commit() {
+    groups.push_back(std::move(open));
+    open.clear();
+}
+
+void copy_groups::wait(int pending) {
+    while (static_cast<int>(groups.size()) > pending) {
+        for (const pending_copy& copy : groups.front()) copy.execute();
+        groups.erase(groups.begin());
+    }
+}
+
 // ---- start and end ------------------------------------------------------------------------------
 
 bool block::run(const std::function<void()>& body, uint3 index, dim3 size) {
@@ -51,8 +63,8 @@ bool block::run(const std::function<void()>& body, uint3 index, dim3 size) {
         t.index = at;
         t.alive = true;
         t.waits = nullptr;
-        t.open.clear();
-        t.groups.clear();
+        t.async.clear();
+        t.bulk.clear();
         t.fenced = false;
         t.open_products.clear();
         t.product_groups.clear();
@@ -130,9 +142,10 @@ void block::start_next() {
 
 void block::end_thread() {
     thread& t = current();
-    for (const auto& group : t.groups)
-        for (const pending_copy& copy : group) copy.execute();
-    for (const pending_copy& copy : t.open) copy.execute();
+    for (copy_groups* of : {&t.async, &t.bulk}) {
+        of->commit();
+        of->wait(0);
+    }
     if (!t.product_groups.empty() || !t.open_products.empty())
         fail("the thread ends before it has waited for its wgmma", {"the thread's end", 0});
     t.alive = false;

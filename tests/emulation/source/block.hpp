@@ -29,6 +29,16 @@ class deferred_product {
     virtual void execute(int thread_of_warpgroup) = 0;
 };
 
+// Copies of a thread since the last commit, and committed groups, the oldest first.
+struct copy_groups {
+    std::vector<pending_copy> open;
+    std::vector<std::vector<pending_copy>> groups;
+
+    void commit();
+    void wait(int pending);
+    void clear() { open.clear(), groups.clear(); }
+};
+
 struct thread {
     uint3 index{};
     bool alive = true;
@@ -36,10 +46,8 @@ struct thread {
     const char* waits = nullptr;  // for what, or null
     site at{};
     int result = 0;  // of the barrier it waited for
-    // cp.async: copies since the last commit, and committed groups, the oldest first.
-    std::vector<pending_copy> open;
-    std::vector<std::vector<pending_copy>> groups;
-    // wgmma: the same.
+    copy_groups async, bulk;
+    // The same of wgmma.
     bool fenced = false;
     std::vector<std::shared_ptr<deferred_product>> open_products;
     std::vector<std::vector<std::shared_ptr<deferred_product>>> product_groups;

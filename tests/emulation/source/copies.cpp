@@ -139,29 +139,21 @@ void copy_async(uint32_t target, const void* source, uint32_t bytes, uint32_t va
     block& b = running_block();
     const copy_time when = current_settings().copies;
     if (when == copy_time::early || (when == copy_time::mixed && b.coin())) return copy.execute();
-    b.current().open.push_back(copy);
+    b.current().async.open.push_back(copy);
 }
 
 void commit_copies() {
-    thread& t = running_block().current();
-    t.groups.push_back(std::move(t.open));
-    t.open.clear();
+    running_block().current().async.commit();
 }
-
 void wait_copies(int pending) {
-    thread& t = running_block().current();
-    while (static_cast<int>(t.groups.size()) > pending) {
-        for (const pending_copy& copy : t.groups.front()) copy.execute();
-        t.groups.erase(t.groups.begin());
-    }
+    running_block().current().async.wait(pending);
 }
 
 void arrive_after_copies(uint32_t address, site at) {
-    thread& t = running_block().current();
+    copy_groups& mine = running_block().current().async;
     barrier_at(address, at);
-    wait_copies(0);
-    for (const pending_copy& copy : t.open) copy.execute();
-    t.open.clear();
+    mine.commit();
+    mine.wait(0);
     mbarrier_arrive(address, 1, at);
 }
 
@@ -179,7 +171,7 @@ void copy_bulk(uint32_t target, const void* source, uint32_t bytes, uint32_t add
 
 void copy_bulk_to_global(void* target, uint32_t source, uint32_t bytes, site at) {
     require_bulk(target, bytes, at);
-    running_block().current().open.push_back(
+    running_block().current().bulk.open.push_back(
         {target, shared_pointer(source, bytes, 16, at), bytes, bytes});
 }
 
