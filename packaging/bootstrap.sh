@@ -4,9 +4,10 @@
 # by apt, Python packages into build/venv, and CUDA's compiler from PyPI wheels when no nvcc is on
 # PATH. Idempotent: a second run that finds everything in place takes well under a second.
 #
-#   packaging/bootstrap.sh [--no-cuda] [--tests]
+#   packaging/bootstrap.sh [--no-cuda] [--java] [--tests]
 #
-# --tests adds what only the tests need, PyTorch among it (gigabytes).
+# --java adds what the Java package needs. --tests adds that and what only the tests need, PyTorch
+# among it (gigabytes).
 # Afterwards build/venv/bin holds Python and its tools, and build/cuda points at the CUDA toolkit
 # that the CMake presets use (absent with --no-cuda).
 set -euo pipefail
@@ -15,14 +16,17 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build="$root/build"
 venv="$build/venv"
 want_cuda=1
+want_java=0
 want_tests=0
 
 for argument in "$@"; do
     case "$argument" in
         --no-cuda) want_cuda=0 ;;
-        --tests) want_tests=1 ;;
+        --java) want_java=1 ;;
+        --tests) want_java=1 want_tests=1 ;;
         *)
-            echo "bootstrap.sh: unknown argument '$argument'; options: --no-cuda, --tests" >&2
+            echo "bootstrap.sh: unknown argument '$argument';" \
+                "options: --no-cuda, --java, --tests" >&2
             exit 2
             ;;
     esac
@@ -35,7 +39,8 @@ say() { printf 'bootstrap: %s\n' "$*"; }
 tools=(g++:g++ cmake:cmake ninja:ninja-build ccache:ccache git:git clang-format:clang-format)
 # packages without a command of their own
 libraries=(doctest-dev)
-((want_tests)) && tools+=(clang-tidy:clang-tidy)
+((want_java)) && tools+=(javac:openjdk-17-jdk-headless mvn:maven swig:swig)
+((want_tests)) && tools+=(clang-tidy:clang-tidy valgrind:valgrind pkg-config:pkg-config)
 
 missing=()
 for entry in "${tools[@]}"; do
@@ -54,6 +59,15 @@ sys.exit(0 if sys.version_info >= (3, 10) and os.path.exists(header) else 1)
 PY
 }
 usable_python python3 || missing+=(python3 python3-venv python3-dev)
+# Debian's plain rustc is older than what the crates need.
+usable_rust() {
+    command -v cargo >/dev/null && cargo clippy --version >/dev/null 2>&1 &&
+        printf '1.85\n%s\n' "$(rustc --version | cut -d' ' -f2)" | sort -VC
+}
+if ((want_tests)); then
+    usable_rust || missing+=(rustc-web cargo-web rust-web-clippy)
+    compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null || missing+=(libclang1 libclang-dev)
+fi
 
 if ((${#missing[@]})); then
     if ! command -v apt-get >/dev/null; then

@@ -12,7 +12,9 @@ complain() {
 }
 
 mapfile -t sources < <(git ls-files --cached --others --exclude-standard |
-    grep -E '\.(h|hpp|c|cpp|cu|cuh|inc|py|pyi|sh|cmake|toml)$|(^|/)CMakeLists\.txt$|^\.ci/run$' |
+    grep -E '\.(h|hpp|c|cpp|cu|cuh|inc|py|pyi|java|i|rs|sh|cmake|toml)$'\
+'|(^|/)CMakeLists\.txt$|^\.ci/run$' |
+    grep -v '^bindings/rust/magicube-sys/src/bindings.rs$' | # bindgen's
     while read -r f; do [ -f "$f" ] && echo "$f"; done)
 [ "${#sources[@]}" -gt 0 ] || { complain "git lists no sources here"; exit 1; }
 mapfile -t c_sources < <(printf '%s\n' "${sources[@]}" | grep -E '\.(h|hpp|c|cpp|cu|cuh)$')

@@ -49,6 +49,12 @@ step "Python suites and examples"
 build/venv/bin/python -m pytest -c bindings/python/pyproject.toml \
     bindings/python/tests tests/examples
 
+step "Rust crates"
+tests/rust.sh $( ((quick)) && echo --quick)
+
+step "Java package, suites and examples"
+tests/java.sh
+
 if ((!quick)); then
     step "clang-tidy"
     tests/lint.sh --tidy

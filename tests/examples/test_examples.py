@@ -71,7 +71,7 @@ def test_c_example_compiles_with_one_cc_command(tmp_path):
     run(program)
 
 
-@pytest.mark.parametrize("name", ["spmm.py", "attention.py", "vnm.py"])
+@pytest.mark.parametrize("name", ["spmm.py", "attention.py", "vnm.py", "kronecker.py"])
 def test_python_example(name):
     assert "error" in run(sys.executable, EXAMPLES / "python" / name)
 

@@ -73,7 +73,7 @@ def test_info_as_a_process_prints_pure_json():
 
 def test_version_and_help():
     assert invoke("--version").output.strip() == mc.__version__
-    for command in ("info", "bench", "convert", "prune", "verify"):
+    for command in ("info", "bench", "convert", "prune", "project", "verify"):
         assert command in invoke("--help").output
 
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Conversion between dense, CSR, BSR, dense boolean masks, SR-BCRS and V:N:M, on the handle's device
- * (to V:N:M, and from it to CSR, on the CPU in this version).
+ * Conversion between dense, CSR, BSR, dense boolean masks, SR-BCRS and V:N:M, on the handle's
+ * device (to V:N:M, and from it to CSR, on the CPU in this version).
  *
  * To a sparse format in three steps: ..._bufferSize tells the scratch, ..._count writes the offsets
  * and how many slots (or nonzeros, or blocks) there are, the caller allocates, ..._fill writes the
@@ -200,8 +200,8 @@ magicubeStatus_t magicubeSparseToVnm_fill(magicubeHandle_t handle, magicubeConst
                                           size_t workspace_size) MAGICUBE_NOEXCEPT;
 
 /*
- * V:N:M (one matrix, no batch) -> CSR: every existing element, zeros included. _count writes offsets
- * (rows + 1 entries) and nnz; _fill col_indices and, unless null, values.
+ * V:N:M (one matrix, no batch) -> CSR: every existing element, zeros included. _count writes
+ * offsets (rows + 1 entries) and nnz; _fill col_indices and, unless null, values.
  */
 MAGICUBE_API
 magicubeStatus_t magicubeVnmToCsr_count(magicubeHandle_t handle, magicubeConstSpMatDescr_t source,

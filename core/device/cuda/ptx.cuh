@@ -241,22 +241,22 @@ MAGICUBE_MMA_K32(mma_fp16, "m16n8k16.row.col.f32.f16.f16.f32", float, "+f")
 MAGICUBE_MMA_K32(mma_bf16, "m16n8k16.row.col.f32.bf16.bf16.f32", float, "+f")
 #undef MAGICUBE_MMA_K32
 
-// Sparse A: of each group of 4 rows of B, a row of A has two, whose positions metadata holds, 4 bits
-// a group. Bytes: lane g * 4 + t gives those of row g + t % 2 * 8, groups t / 2 * 8 and on.
-#define MAGICUBE_MMA_SPARSE(NAME, SHAPE_TYPES, SELECTOR, ACCUMULATOR, CONSTRAINT)                \
-    __device__ __forceinline__ void NAME(ACCUMULATOR(&d)[4], const uint32_t(&a)[4],              \
-                                         const uint32_t(&b)[4], uint32_t metadata) {             \
-        asm volatile("mma.sp::ordered_metadata.sync.aligned." SHAPE_TYPES                        \
-                     " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9, %10, %11},"                  \
-                     " {%0, %1, %2, %3}, %12, %13;"                                              \
-                     : CONSTRAINT(d[0]), CONSTRAINT(d[1]), CONSTRAINT(d[2]), CONSTRAINT(d[3])    \
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]),         \
-                       "r"(b[2]), "r"(b[3]), "r"(metadata), "n"(SELECTOR));                      \
+// Sparse A: of each group of 4 rows of B, a row of A has two, whose positions metadata holds, 4
+// bits a group. Bytes: lane g * 4 + t gives those of row g + t % 2 * 8, groups t / 2 * 8 and on.
+#define MAGICUBE_MMA_SPARSE(NAME, SHAPE_TYPES, SELECTOR, ACCUMULATOR, CONSTRAINT)             \
+    __device__ __forceinline__ void NAME(ACCUMULATOR(&d)[4], const uint32_t(&a)[4],           \
+                                         const uint32_t(&b)[4], uint32_t metadata) {          \
+        asm volatile("mma.sp::ordered_metadata.sync.aligned." SHAPE_TYPES                     \
+                     " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9, %10, %11},"               \
+                     " {%0, %1, %2, %3}, %12, %13;"                                           \
+                     : CONSTRAINT(d[0]), CONSTRAINT(d[1]), CONSTRAINT(d[2]), CONSTRAINT(d[3]) \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]),      \
+                       "r"(b[2]), "r"(b[3]), "r"(metadata), "n"(SELECTOR));                   \
     }
 MAGICUBE_MMA_SPARSE(mma_sparse_s8, "m16n8k64.row.col.s32.s8.s8.s32", 0, int32_t, "+r")
 MAGICUBE_MMA_SPARSE(mma_sparse_e4m3, "m16n8k64.row.col.f32.e4m3.e4m3.f32", 0, float, "+f")
-// For 16-bit operands lanes t = 0 and 1 of each four (selector 0), or t = 2 and 3, give those of four
-// groups in row g (low half) and row g + 8.
+// For 16-bit operands lanes t = 0 and 1 of each four (selector 0), or t = 2 and 3, give those of
+// four groups in row g (low half) and row g + 8.
 template <int Selector>
 MAGICUBE_MMA_SPARSE(mma_sparse_fp16, "m16n8k32.row.col.f32.f16.f16.f32", Selector, float, "+f")
 template <int Selector>

@@ -129,6 +129,30 @@ void check_to_vnm(const Source& source, const element_grid& grid, kind type, con
     CHECK(metadata.items() == wanted.metadata);
 }
 
+// Writes into a poisoned matrix and compares all of it, gaps and guards included.
+void check_to_dense(const context& ctx, vnm_sample& sample, const element_grid& grid,
+                    bool col_major, bool as_mask) {
+    const kind target = as_mask ? kind::uint8 : sample.shape().type;
+    const dense_shape shape{target, grid.rows, grid.cols, col_major, 3, grid.batch};
+    generator same(7), again(7);
+    dense_sample wanted(shape, same), result(shape, again);
+    for (int64_t b = 0; b < grid.batch; ++b)
+        for (int64_t i = 0; i < grid.rows; ++i)
+            for (int64_t j = 0; j < grid.cols; ++j) {
+                const size_t at = grid.at(b, i, j);
+                wanted.set(b, i, j, as_mask ? grid.exists[at] : grid.values[at]);
+            }
+    mirror device(ctx);
+    const sparse_view source = view_on(device, sample);
+    if (as_mask) {
+        sparse_to_mask(ctx, source, view_on(device, result));
+    } else {
+        sparse_to_dense(ctx, source, view_on(device, result));
+    }
+    fetch_array(device, result.array());
+    CHECK(result.array().bytes() == wanted.array().bytes());
+}
+
 const vnm_rule rules[] = {{1, 2, 4},    {16, 2, 8},   {32, 2, 5},  {64, 2, 8}, {128, 2, 16},
                           {256, 2, 40}, {64, 2, 300}, {16, 1, 4},  {32, 3, 7}, {64, 4, 6},
                           {1, 5, 16},   {128, 7, 9},  {16, 4, 300}};
@@ -189,32 +213,18 @@ TEST_CASE("V:N:M to dense, masks, CSR and SR-BCRS: every V and type, batches") {
                 vnm_sample sample({type, 2 * v + 1 + static_cast<int64_t>(turn % 5), 45, v, m,
                                    turn % 4 ? 2 : 3, selection::random, batch, turn % 2 == 0, 3},
                                   random);
-                const auto view = view_of(sample);
-                validate_sizes(view);
-                validate_pattern(context(), view, "A");
-                validate_values(context(), sparse_view(view), "A");
+                validate_sizes(view_of(sample));
+                validate_pattern(context(), view_of(sample), "A");
+                validate_values(context(), sparse_view(view_of(sample)), "A");
                 const element_grid grid = grid_of(sample);
-                for (const bool as_mask : {false, true}) {
-                    const kind target = as_mask ? kind::uint8 : type;
-                    const dense_shape shape{target, grid.rows, grid.cols, turn % 2 == 1, 3, batch};
-                    generator same(7), again(7);
-                    dense_sample wanted(shape, same), result(shape, again);
-                    for (int64_t b = 0; b < batch; ++b)
-                        for (int64_t i = 0; i < grid.rows; ++i)
-                            for (int64_t j = 0; j < grid.cols; ++j)
-                                wanted.set(b, i, j,
-                                           as_mask ? grid.exists[grid.at(b, i, j)]
-                                                   : grid.values[grid.at(b, i, j)]);
-                    if (as_mask) {
-                        sparse_to_mask(context(), view, view_of(result));
-                    } else {
-                        sparse_to_dense(context(), view, view_of(result));
-                    }
-                    CHECK(result.array().bytes() == wanted.array().bytes());
+                for (const auto& ctx : all_contexts()) {
+                    CAPTURE(name_of(ctx.device));
+                    for (const bool as_mask : {false, true})
+                        check_to_dense(ctx, sample, grid, turn % 2 == 1, as_mask);
+                    check_conversion_on(
+                        ctx, [&](mirror& device) { return sparse_view(view_on(device, sample)); },
+                        sr_bcrs_of(grid, type, 16, 8), type, 16, 8);
                 }
-                check_conversion_on(
-                    context(), [&](mirror&) { return sparse_view(view); },
-                    sr_bcrs_of(grid, type, 16, 8), type, 16, 8);
             }
 }
 

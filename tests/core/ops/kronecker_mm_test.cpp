@@ -158,6 +158,7 @@ TEST_CASE("KroneckerMM: neighbours merge where that is less work") {
         p.pattern.chain = true;
         for (const auto& shape : butterfly_shapes(8))
             p.pattern.factors.emplace_back(shape, nullptr);
+        p.layout = kronecker_mm::batch_layout::last;
         p.n_max = 64;
         p.values = mode;
         p.implementation = "simd";

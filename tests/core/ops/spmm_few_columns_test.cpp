@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SpMM with few columns, which streaming kernels serve: every N up to 64, more in panels, A cut into
-// segments of K and parts of warps, rows of very different lengths, two packings in one plan.
+// SpMM with few columns, which streaming kernels serve: every N up to 64, more in panels, A cut
+// into segments of K and parts of warps, rows of very different lengths, two packings in one plan.
 #include <doctest/doctest.h>
 
 #include "core/ops/spmm_case.hpp"

@@ -30,34 +30,35 @@ struct square {
     }
 };
 
-// m^-1 b by elimination with the largest pivot of each column.
+// m^-1 b of several columns, row after row, by elimination with the largest pivot of each column.
 inline numbers gauss(square m, numbers b) {
+    const int columns = m.n == 0 ? 0 : static_cast<int>(b.size()) / m.n;
+    const auto right = [&](int i, int j) -> double& {
+        return b[static_cast<size_t>(i * columns + j)];
+    };
     for (int k = 0; k < m.n; ++k) {
         int best = k;
         for (int i = k + 1; i < m.n; ++i)
             if (std::fabs(m.at(i, k)) > std::fabs(m.at(best, k))) best = i;
         for (int j = 0; j < m.n; ++j) std::swap(m.at(k, j), m.at(best, j));
-        std::swap(b[static_cast<size_t>(k)], b[static_cast<size_t>(best)]);
+        for (int j = 0; j < columns; ++j) std::swap(right(k, j), right(best, j));
         for (int i = 0; i < m.n; ++i) {
             if (i == k) continue;
             const double factor = m.at(i, k) / m.at(k, k);
             for (int j = k; j < m.n; ++j) m.at(i, j) -= factor * m.at(k, j);
-            b[static_cast<size_t>(i)] -= factor * b[static_cast<size_t>(k)];
+            for (int j = 0; j < columns; ++j) right(i, j) -= factor * right(k, j);
         }
     }
-    for (int k = 0; k < m.n; ++k) b[static_cast<size_t>(k)] /= m.at(k, k);
+    for (int k = 0; k < m.n; ++k)
+        for (int j = 0; j < columns; ++j) right(k, j) /= m.at(k, k);
     return b;
 }
 
 inline square inverse_of(const square& m) {
-    square result(m.n);
-    for (int j = 0; j < m.n; ++j) {
-        numbers unit(static_cast<size_t>(m.n), 0.0);
-        unit[static_cast<size_t>(j)] = 1;
-        const numbers column = gauss(m, unit);
-        for (int i = 0; i < m.n; ++i) result.at(i, j) = column[static_cast<size_t>(i)];
-    }
-    return result;
+    square unit(m.n);
+    for (int i = 0; i < m.n; ++i) unit.at(i, i) = 1;
+    unit.a = gauss(m, unit.a);
+    return unit;
 }
 
 inline numbers picked(const numbers& x, const indices& set) {

@@ -11,15 +11,22 @@ one is asked for, a NumPy, ml_dtypes or torch type with that meaning is taken as
 are ml_dtypes in NumPy, int12 is an int16 array, and int4 is an :class:`Int4Array`.
 """
 
-from magicube import patterns, sparse
+from magicube import kronecker, patterns, sparse
 from magicube._attention import AttentionPlan, attention, attention_implementations
 from magicube._cuda import to_cuda
 from magicube._device import DeviceInfo, Handle, build_info, device_count, device_info
 from magicube._device_array import DeviceArray
 from magicube._int4 import Int4Array, pack_int4
+from magicube._kronecker_mm import (
+    KroneckerMMPlan,
+    kronecker_gradient,
+    kronecker_mm,
+    kronecker_mm_implementations,
+)
 from magicube._log import get_log_level, set_log_callback, set_log_file, set_log_level
 from magicube._native import version as _version
 from magicube._plan import PlanInfo
+from magicube._project import Projection, project
 from magicube._prune import prune
 from magicube._prune_vnm import gradual_schedule, kept_energy, prune_vnm, prune_vnm_obs
 from magicube._quantize import dequantize, quantize
@@ -44,7 +51,7 @@ from magicube.errors import (
     NoDeviceError,
     NotSupportedError,
 )
-from magicube.sparse import SrBcrs, Vnm, validate
+from magicube.sparse import Kronecker, KroneckerChain, SrBcrs, Vnm, validate
 
 __version__ = _version()
 
@@ -62,11 +69,15 @@ __all__ = [
     "Int4Array",
     "InternalError",
     "InvalidValueError",
+    "Kronecker",
+    "KroneckerChain",
+    "KroneckerMMPlan",
     "MagicubeError",
     "MisalignedError",
     "NoDeviceError",
     "NotSupportedError",
     "PlanInfo",
+    "Projection",
     "SDDMMPlan",
     "SparseSoftmaxPlan",
     "SpMMPlan",
@@ -82,8 +93,13 @@ __all__ = [
     "get_log_level",
     "gradual_schedule",
     "kept_energy",
+    "kronecker",
+    "kronecker_gradient",
+    "kronecker_mm",
+    "kronecker_mm_implementations",
     "pack_int4",
     "patterns",
+    "project",
     "prune",
     "prune_vnm",
     "prune_vnm_obs",

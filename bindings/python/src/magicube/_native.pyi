@@ -11,6 +11,7 @@ ACTIVATIONS: dict[str, int]
 GRANULARITIES: dict[str, int]
 VALUE_MODES: dict[str, int]
 ATTENTION_PATTERNS: dict[str, int]
+BATCH_LAYOUTS: dict[str, int]
 VALIDATIONS: dict[str, int]
 NORMS: dict[str, int]
 SCOPES: dict[str, int]
@@ -123,6 +124,41 @@ class SpMat:
     @staticmethod
     def sr_bcrs(entries: dict[str, int]) -> SpMat: ...
 
+_Shape = Sequence[int]
+
+class KroneckerMat:
+    def __init__(
+        self,
+        shapes: Sequence[_Shape],
+        values: Sequence[int],
+        type: int,
+        chain: bool,
+        writable: bool,
+    ) -> None: ...
+    def pair(self, index: int) -> tuple[bool, int, bool]: ...
+    def product_shape(self) -> list[int]: ...
+
+def kronecker_butterfly(log2_size: int) -> list[list[int]]: ...
+def kronecker_monarch(
+    rows: int, cols: int, blocks: int, step: int, rank: int
+) -> list[list[int]]: ...
+def kronecker_to_csr(
+    handle: Handle,
+    source: KroneckerMat,
+    offset_type: int,
+    offsets: int,
+    col_indices: int,
+    values: int,
+    value_type: int,
+) -> None: ...
+def kronecker_to_dense(handle: Handle, source: KroneckerMat, dense: DnMat) -> None: ...
+def dense_to_kronecker(handle: Handle, dense: DnMat, target: KroneckerMat) -> None: ...
+def csr_to_kronecker(handle: Handle, source: SpMat, target: KroneckerMat) -> None: ...
+def kronecker_multiply(handle: Handle, chain: KroneckerMat, product: KroneckerMat) -> None: ...
+def kronecker_fill_hadamard(handle: Handle, chain: KroneckerMat, scale: float) -> None: ...
+def kronecker_gradient(
+    handle: Handle, X: DnMat, dY: DnMat, layout: int, gradient: KroneckerMat
+) -> None: ...
 def default_stride(vector_length: int, type: int) -> int: ...
 def dense_to_sr_bcrs_count(
     handle: Handle, dense: DnMat, mask: DnMat | None, entries: dict[str, int]
@@ -237,14 +273,21 @@ def dequantize(
 
 class _Plan:
     def __init__(
-        self, handle: Handle, sparse: SpMat, entries: dict[str, int], implementation: str | None
+        self,
+        handle: Handle,
+        sparse: SpMat | KroneckerMat,
+        entries: dict[str, int],
+        implementation: str | None,
     ) -> None: ...
     def info(self) -> tuple[str, str, int, int]: ...
     @property
     def workspace_bytes(self) -> int: ...
     @staticmethod
     def check_supported(
-        handle: Handle, sparse: SpMat, entries: dict[str, int], implementation: str | None
+        handle: Handle,
+        sparse: SpMat | KroneckerMat,
+        entries: dict[str, int],
+        implementation: str | None,
     ) -> None: ...
     @staticmethod
     def implementations(device: int) -> list[str]: ...
@@ -283,3 +326,16 @@ class AttentionPlan(_Plan):
         out: tuple[int, int, int, int],
         args: dict[str, int],
     ) -> None: ...
+
+class KroneckerMMPlan(_Plan):
+    def execute(
+        self,
+        handle: Handle,
+        alpha: float,
+        X: DnMat,
+        beta: float,
+        Y: DnMat,
+        values: Sequence[int],
+        args: dict[str, int],
+    ) -> None: ...
+    def update_values(self, handle: Handle, values: Sequence[int]) -> None: ...

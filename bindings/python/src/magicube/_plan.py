@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, ClassVar, Iterable, Mapping, TypeVar
+from typing import Any, ClassVar, Iterable, Mapping, Protocol, TypeVar
 
 import numpy as np
 
@@ -259,13 +259,24 @@ def check_batched(batched: Iterable[str], known: Iterable[str]) -> frozenset[str
 # ---- problems and plans --------------------------------------------------------------------------
 
 
+class SparseOperand(Protocol):
+    """What a plan asks of its sparse operand."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its size, a batch in front."""
+
+    def _call(self, handle: Handle | None) -> Call:
+        """A call that reads it, on its device."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """What a plan is made for: the sparse operand, and the rest of the C struct."""
 
-    sparse: SrBcrs | Vnm
+    sparse: SparseOperand
     """Holds the arrays that the descriptor points to."""
-    descriptor: _native.SpMat
+    descriptor: _native.SpMat | _native.KroneckerMat
     entries: dict[str, int]
     implementation: str | None
 

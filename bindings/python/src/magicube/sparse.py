@@ -14,12 +14,28 @@ from magicube._call import Call
 from magicube._device import Handle, native_handle
 from magicube._dtypes import DTYPES, DType, resolve_dtype
 from magicube._int4 import Int4Array
+from magicube._kronecker import (
+    Kronecker,
+    KroneckerChain,
+    butterfly_patterns,
+    low_rank_patterns,
+    monarch_patterns,
+)
 from magicube._place import CPU
 from magicube._sr_bcrs_dense import SrBcrsDense
 from magicube._vnm import Vnm
 from magicube.errors import InvalidValueError, NotSupportedError
 
-__all__ = ["SrBcrs", "Vnm", "validate"]
+__all__ = [
+    "Kronecker",
+    "KroneckerChain",
+    "SrBcrs",
+    "Vnm",
+    "butterfly_patterns",
+    "low_rank_patterns",
+    "monarch_patterns",
+    "validate",
+]
 
 
 class SrBcrs(SrBcrsDense):

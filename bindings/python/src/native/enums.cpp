@@ -42,6 +42,8 @@ void bind_enums(py::module_& module) {
                              {{"fixed", MAGICUBE_VALUES_FIXED},
                               {"updatable", MAGICUBE_VALUES_UPDATABLE},
                               {"per_call", MAGICUBE_VALUES_PER_CALL}});
+    add<magicubeBatchLayout_t>(module, "BATCH_LAYOUTS",
+                               {{"first", MAGICUBE_BATCH_FIRST}, {"last", MAGICUBE_BATCH_LAST}});
     add<magicubeAttentionPatterns_t>(module, "ATTENTION_PATTERNS",
                                      {{"shared", MAGICUBE_PATTERNS_SHARED},
                                       {"head", MAGICUBE_PATTERNS_HEAD},

@@ -11,18 +11,23 @@ namespace magicube_python {
 
 using SpMat = Owner<magicubeConstSpMatDescr_t, &magicubeDestroySpMat>;
 
-class DnMat : public Owner<magicubeConstDnMatDescr_t, &magicubeDestroyDnMat> {
+// A descriptor that the library may write through if it was created as such.
+template <class Const, auto Destroy, class Writable>
+class Described : public Owner<Const, Destroy> {
   public:
-    explicit DnMat(bool writable) : writable_(writable) {}
-    // The descriptor as one that the library may write through; it was created as such.
-    magicubeDnMatDescr_t target() const {
+    explicit Described(bool writable) : writable_(writable) {}
+    Writable target() const {
         if (!writable_) throw py::value_error("the matrix was described as an input");
-        return const_cast<magicubeDnMatDescr_t>(get());
+        return const_cast<Writable>(this->get());
     }
 
   private:
     bool writable_;
 };
+
+using DnMat = Described<magicubeConstDnMatDescr_t, &magicubeDestroyDnMat, magicubeDnMatDescr_t>;
+using KroneckerMat =
+    Described<magicubeConstKroneckerDescr_t, &magicubeDestroyKronecker, magicubeKroneckerDescr_t>;
 
 }  // namespace magicube_python
 

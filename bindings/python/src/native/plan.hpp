@@ -3,7 +3,7 @@
 // each.
 //
 // An Operation names the ABI's types (Problem, Plan) and functions and reads its problem from a
-// dict. The problem's A or pattern is a descriptor that the Python layer keeps alive during the
+// dict. The problem's A, K or pattern is a descriptor that the Python layer keeps alive during the
 // call.
 #ifndef MAGICUBE_PYTHON_PLAN_HPP
 #define MAGICUBE_PYTHON_PLAN_HPP
@@ -16,11 +16,17 @@
 
 namespace magicube_python {
 
+// The descriptor of an operation's sparse operand.
+template <class Operation>
+struct SparseOf {
+    using Type = SpMat;
+};
+
 // A problem struct together with the string that it points to.
 template <class Operation>
 class ProblemOf {
   public:
-    ProblemOf(const SpMat& sparse, const py::dict& entries,
+    ProblemOf(const typename SparseOf<Operation>::Type& sparse, const py::dict& entries,
               const std::optional<std::string>& implementation)
         : implementation_(implementation) {
         Operation::set_sparse(problem_, sparse.get());
@@ -136,15 +142,16 @@ template <class Operation>
 auto bind_plan(py::module_& module, const char* name) {
     using Type = Plan<Operation>;
     using Problem = ProblemOf<Operation>;
+    using Sparse = typename SparseOf<Operation>::Type;
     py::class_<Type, std::shared_ptr<Type>> type(module, name);
-    type.def(py::init([](Handle& handle, const SpMat& sparse, const py::dict& entries,
+    type.def(py::init([](Handle& handle, const Sparse& sparse, const py::dict& entries,
                          const std::optional<std::string>& implementation) {
             return std::make_shared<Type>(handle, Problem(sparse, entries, implementation));
         }))
         .def("info", &Type::info)
         .def_property_readonly("workspace_bytes", &Type::workspace_bytes)
         .def_static("check_supported",
-                    [](Handle& handle, const SpMat& sparse, const py::dict& entries,
+                    [](Handle& handle, const Sparse& sparse, const py::dict& entries,
                        const std::optional<std::string>& implementation) {
                         const Problem problem(sparse, entries, implementation);
                         handle.call(Operation::is_supported, problem.get());

@@ -1,10 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// SpMM, SDDMM, sparse softmax and attention: their problems, arrays and executions.
+// SpMM, SDDMM, sparse softmax, attention and Kronecker-sparse products:
+// their problems, arrays and executions.
 #include <tuple>
+#include <vector>
 
 #include "plan.hpp"
 
 namespace magicube_python {
+namespace {
+
+struct KroneckerMM;
+
+}  // namespace
+
+template <>
+struct SparseOf<KroneckerMM> {
+    using Type = KroneckerMat;
+};
+
 namespace {
 
 // The ABI's types and functions of an operation.
@@ -108,6 +121,28 @@ struct Attention {
     }
 };
 
+struct KroneckerMM {
+    MAGICUBE_OPERATION(KroneckerMM);
+    static Problem initial() { return MAGICUBE_KRONECKER_MM_PROBLEM_INIT; }
+    static void set_sparse(Problem& target, magicubeConstKroneckerDescr_t K) { target.K = K; }
+    static void read(Fields& fields, Problem& target) {
+        MAGICUBE_TAKE(transpose);
+        MAGICUBE_TAKE(layout);
+        MAGICUBE_TAKE(x_order);
+        MAGICUBE_TAKE(y_type);
+        MAGICUBE_TAKE(y_order);
+        MAGICUBE_TAKE(n_min);
+        MAGICUBE_TAKE(n_max);
+        MAGICUBE_TAKE(batch_count);
+        MAGICUBE_TAKE_ARRAY(k_scale);
+        MAGICUBE_TAKE_ARRAY(x_scale);
+        MAGICUBE_TAKE_ARRAY(bias);
+        MAGICUBE_TAKE_ARRAY(y_scale);
+        MAGICUBE_TAKE(activation);
+        MAGICUBE_TAKE(value_mode);
+    }
+};
+
 void spmm(Plan<SpMM>& plan, Handle& handle, float alpha, const DnMat& B, float beta, const DnMat& C,
           const py::dict& entries, std::uintptr_t workspace) {
     magicubeSpMMArgs_t target = MAGICUBE_SPMM_ARGS_INIT;
@@ -177,6 +212,31 @@ void attention(Plan<Attention>& plan, Handle& handle, std::optional<float> scale
                  pointer(std::get<0>(out)), static_cast<const magicubeAttentionArgs_t*>(&target));
 }
 
+// Addresses of one array of values a factor.
+std::vector<const void*> pointers(const std::vector<std::uintptr_t>& addresses) {
+    std::vector<const void*> result;
+    result.reserve(addresses.size());
+    for (const auto address : addresses) result.push_back(pointer(address));
+    return result;
+}
+
+void kronecker_mm(Plan<KroneckerMM>& plan, Handle& handle, float alpha, const DnMat& X, float beta,
+                  const DnMat& Y, const std::vector<std::uintptr_t>& values,
+                  const py::dict& entries) {
+    magicubeKroneckerMMArgs_t target = MAGICUBE_KRONECKER_MM_ARGS_INIT;
+    Fields fields(entries);
+    MAGICUBE_TAKE(k_scale);
+    MAGICUBE_TAKE(x_scale);
+    MAGICUBE_TAKE(bias);
+    MAGICUBE_TAKE(y_scale);
+    fields.finish();
+    const auto list = pointers(values);
+    if (!list.empty()) target.k_values = list.data();
+    plan.execute(handle, 0, &magicubeKroneckerMM, static_cast<const float*>(&alpha), X.get(),
+                 static_cast<const float*>(&beta), Y.target(),
+                 static_cast<const magicubeKroneckerMMArgs_t*>(&target));
+}
+
 }  // namespace
 
 void bind_plans(py::module_& module) {
@@ -189,6 +249,13 @@ void bind_plans(py::module_& module) {
     bind_plan<SDDMM>(module, "SDDMMPlan").def("execute", &sddmm);
     bind_plan<SparseSoftmax>(module, "SparseSoftmaxPlan").def("execute", &sparse_softmax);
     bind_plan<Attention>(module, "AttentionPlan").def("execute", &attention);
+    bind_plan<KroneckerMM>(module, "KroneckerMMPlan")
+        .def("execute", &kronecker_mm)
+        .def("update_values", [](Plan<KroneckerMM>& plan, Handle& handle,
+                                 const std::vector<std::uintptr_t>& values) {
+            const auto list = pointers(values);
+            handle.call(&magicubeKroneckerMM_updateValues, plan.get(), list.data());
+        });
 }
 
 }  // namespace magicube_python

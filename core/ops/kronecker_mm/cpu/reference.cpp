@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // KroneckerMM as its definition reads, for every problem: the oracle of the other implementations.
 //
-// A task takes 16 vectors through the chain, factor by factor. They lie in the workspace as [feature]
-// [16] in fp64, which also holds every sum of integers exactly: a product of int8 is at most 2^14,
-// so that 2^39 of them would be needed to leave 53 bits. Only the last result is rounded.
+// A task takes 16 vectors through the chain, factor by factor. They lie in the workspace as
+// [feature][16] in fp64, which also holds every sum of integers exactly: a product of int8 is at
+// most 2^14, so that it would take 2^39 of them to leave 53 bits. Only the last result is rounded.
 #include "core/ops/reference.hpp"
 #include "core/ops/kronecker_mm/cpu/tiles.hpp"
 

@@ -53,9 +53,12 @@ float* floats_of(const dense_view& view, int64_t index) {
     return static_cast<float*>(view.values) + index;
 }
 
+// GCC takes a function that only prefetches for one without effect and drops its calls.
+#define MAGICUBE_INLINE inline __attribute__((always_inline))
+
 // Asks for `count` neighbouring elements, which will be read or written soon.
 template <int Write>
-void prefetch(const dense_view& view, int64_t index, int64_t count) {
+MAGICUBE_INLINE void prefetch(const dense_view& view, int64_t index, int64_t count) {
     const auto* at = static_cast<const char*>(view.values) + storage_bytes(view.type, index);
     const int64_t bytes = storage_bytes(view.type, count);
     for (int64_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line, Write);
@@ -118,7 +121,7 @@ struct next_panel {
         feature_step = e.x.ld * s.d;
     }
 
-    void ask(int64_t first, int64_t last) const {
+    MAGICUBE_INLINE void ask(int64_t first, int64_t last) const {
         for (int64_t k = first; x && k < last; ++k)
             prefetch<0>(*x, index + k * feature_step, tile_lanes);
     }
@@ -144,7 +147,8 @@ void multiply_columns(const execution& e, const task_state& t, size_t index, int
         if (direct) {
             p.sums = floats_of(e.y, e.y.index(t.batch, feature, t.col + col));
             p.sums_step = s.d * e.y.ld;
-            for (int64_t r = 0; r < rows; ++r)
+            // Of the next block of rows, in time for it.
+            for (int64_t r = block_rows; r < std::min(2 * block_rows, s.b - j); ++r)
                 prefetch<1>(e.y, e.y.index(t.batch, feature + r * s.d, t.col + col), tile_lanes);
         } else if (last) {
             p.sums = sums;
@@ -241,7 +245,12 @@ void multiply_features(const execution& e, const task_state& t, size_t index, in
     for (int64_t r = 0; last && r < rows; ++r)
         prefetch<1>(e.y, e.y.index(t.batch, feature, t.col + n + r), features);
     e.kernels.select_multiply(s.d)(p, rows);
-    if (last && !direct) finish_features(e, t, feature, features, n, rows, sums);
+    if (!last || direct) return;
+    if (!t.direct) return finish_features(e, t, feature, features, n, rows, sums);
+    for (int64_t r = 0; r < rows; ++r) {
+        std::copy_n(sums + r * tile_lanes, features,
+                    floats_of(e.y, e.y.index(t.batch, feature, t.col + n + r)));
+    }
 }
 
 // Units [first, last) of one block for all vectors. What a unit reads of the vectors, c * d floats

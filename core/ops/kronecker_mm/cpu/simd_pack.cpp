@@ -10,15 +10,28 @@
 namespace magicube::kronecker_mm::cpu {
 namespace {
 
-// Of one vector through a factor, in multiplications: those of its values, and as many for each
-// result and operand as storing and loading it costs.
-double cost_of(const kronecker_shape& s) {
-    return static_cast<double>(s.value_count()) + 12 * static_cast<double>(s.rows()) +
-           4 * static_cast<double>(s.cols());
+bool features_are_neighbours(batch_layout layout, order storage) {
+    return storage == (layout == batch_layout::first ? order::row : order::col);
+}
+
+bool features_are_neighbours(const problem& p) {
+    return features_are_neighbours(p.layout, p.x_order) &&
+           features_are_neighbours(p.layout, p.y_order);
+}
+
+// Of one vector through a step, in multiplications: those of its values, with lanes as features
+// also of the padding, and as many for each result and operand as storing and loading it costs.
+double cost_of(const step& s, bool features) {
+    const double results = features ? static_cast<double>(tiles_of(s)) * tile_lanes
+                                    : static_cast<double>(s.b) * static_cast<double>(s.d);
+    return static_cast<double>(s.a) * results * static_cast<double>(s.c) +
+           12 * static_cast<double>(s.rows()) + 4 * static_cast<double>(s.cols());
 }
 
 // The chain as groups of neighbours to merge, each [first, last), of least cost in all.
-std::vector<step> merged_steps(const kronecker_view& view, bool transpose) {
+std::vector<step> merged_steps(const problem& p) {
+    const auto& view = p.pattern;
+    const bool features = features_are_neighbours(p);
     const int64_t count = view.count();
     struct best {
         double cost = std::numeric_limits<double>::infinity();
@@ -39,7 +52,8 @@ std::vector<step> merged_steps(const kronecker_view& view, bool transpose) {
                 if (static_cast<double>(product.b) * static_cast<double>(product.c) > 1 << 20)
                     break;
             }
-            const double cost = ends[static_cast<size_t>(first)].cost + cost_of(product);
+            const double cost = ends[static_cast<size_t>(first)].cost +
+                                cost_of(step_of(product, first, last, p.transpose), features);
             auto& end = ends[static_cast<size_t>(last)];
             if (cost < end.cost) end = {cost, first, product};
         }
@@ -47,24 +61,21 @@ std::vector<step> merged_steps(const kronecker_view& view, bool transpose) {
     std::vector<step> steps;
     for (int64_t last = count; last > 0;) {
         const auto& end = ends[static_cast<size_t>(last)];
-        steps.push_back(step_of(end.shape, end.first, last, transpose));
+        steps.push_back(step_of(end.shape, end.first, last, p.transpose));
         last = end.first;
     }
     // Rightmost first, as K applies them.
-    if (transpose) std::reverse(steps.begin(), steps.end());
+    if (p.transpose) std::reverse(steps.begin(), steps.end());
     return steps;
 }
 
-// Lanes can be features: they are neighbours in memory, their multipliers can be made of what lies
-// there, and at most three quarters of the lanes are padding.
+// Lanes can be features: they are neighbours in memory, and their multipliers can be made of what
+// lies there. Even where most lanes are padding that costs less than transposing the vectors.
 bool lanes_are_features(const problem& p, const std::vector<step>& steps,
                         const simd_kernels& kernels) {
-    const bool first = p.layout == batch_layout::first;
-    const order wanted = first ? order::row : order::col;
-    if (p.x_order != wanted || p.y_order != wanted) return false;
-    return std::all_of(steps.begin(), steps.end(), [&](const step& s) {
-        return kernels.select_multiply(s.d) != nullptr && s.b * s.d >= tile_lanes / 4;
-    });
+    return features_are_neighbours(p) &&
+           std::all_of(steps.begin(), steps.end(),
+                       [&](const step& s) { return kernels.select_multiply(s.d) != nullptr; });
 }
 
 int64_t packed_count(const step& s, bool features) {
@@ -131,8 +142,7 @@ std::vector<double> merge(const kronecker_view& view, const step& s, const void*
 }  // namespace
 
 chain_layout::chain_layout(const problem& p, const simd_kernels& kernels)
-    : steps(p.values == value_mode::per_call ? steps_of(p.pattern, p.transpose)
-                                             : merged_steps(p.pattern, p.transpose)),
+    : steps(p.values == value_mode::per_call ? steps_of(p.pattern, p.transpose) : merged_steps(p)),
       features(lanes_are_features(p, steps, kernels)) {
     const char* what = "problem's packed values";
     int64_t widest_block = 0, widest_between = 0;
@@ -157,7 +167,11 @@ chain_layout::chain_layout(const problem& p, const simd_kernels& kernels)
         // Two intermediate results of a tile fill half of an L2 cache of 1 MiB.
         constexpr int64_t cached = int64_t{1} << 16;
         const int64_t fitting = cached / std::max<int64_t>(widest_between, 1) / tile_lanes;
-        tile_width = std::clamp(fitting * tile_lanes, tile_lanes, widest_columns);
+        // Vectors whose features are neighbours share no cache line: fewer at a time stay cached.
+        const bool by_vector = features_are_neighbours(p.layout, p.x_order) ||
+                               features_are_neighbours(p.layout, p.y_order);
+        tile_width =
+            by_vector ? tile_lanes : std::clamp(fitting * tile_lanes, tile_lanes, widest_columns);
         input_floats = checked_mul(widest_block, tile_lanes, scratch);
         between_floats = checked_mul(widest_between, tile_width, scratch);
     }

@@ -154,12 +154,14 @@ class Source:
         if not isinstance(described, dict) or described.get("version") != VERSION:
             version = described.get("version") if isinstance(described, dict) else described
             raise FileFormatError(
-                self.path, f"{self.key} has version {shorten(version)}; this package reads {VERSION}"
+                self.path,
+                f"{self.key} has version {shorten(version)}; this package reads {VERSION}",
             )
         matrices = described.get("matrices")
         if not isinstance(matrices, dict):
             raise FileFormatError(
-                self.path, f"{self.key} has matrices {shorten(matrices)}; it must map names to matrices"
+                self.path,
+                f"{self.key} has matrices {shorten(matrices)}; it must map names to matrices",
             )
         return matrices
 

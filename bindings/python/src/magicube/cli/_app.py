@@ -8,14 +8,17 @@ from typing import Annotated
 import typer
 
 from magicube.cli._bench import bench
+from magicube.cli._bench_kronecker import kronecker
 from magicube.cli._convert import convert
 from magicube.cli._info import info
+from magicube.cli._project import project
 from magicube.cli._prune import prune
 from magicube.cli._verify import verify
 
 app = typer.Typer(
     name="magicube",
-    help="Sparse low-precision matrix products: information, benchmarks, conversion, pruning.",
+    help="Sparse low-precision matrix products: information, benchmarks, conversion, pruning, "
+    "projection.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -42,5 +45,7 @@ def _main(
 app.command()(info)
 app.command()(convert)
 app.command()(prune)
+app.command()(project)
 app.command()(verify)
+bench.command()(kronecker)
 app.add_typer(bench, name="bench")

@@ -249,26 +249,27 @@ def attention(setting: Setting, handle: mc.Handle) -> Problem:
     def run() -> Any:
         return plan(q, k, v, out, handle=handle)
 
+    def exact(head: int) -> tuple[Array, Array]:
+        queries, keys, values = (x[0, head].astype(np.float64) for x in (q, k, v))
+        return oracle.attention(queries, keys, values, mask)
+
     def check() -> tuple[float, bool]:
         run()
         error, right = 0.0, True
         for head in range(setting.heads):
-            exact, slack = oracle.attention(*(x[0, head].astype(np.float64) for x in (q, k, v)),
-                                            mask)
+            result, slack = exact(head)
             expected = oracle.Interval(
-                oracle.round_to((exact - slack).astype(np.float32), setting.out),
-                oracle.round_to((exact + slack).astype(np.float32), setting.out),
+                oracle.round_to((result - slack).astype(np.float32), setting.out),
+                oracle.round_to((result + slack).astype(np.float32), setting.out),
             )
             one = _compared(expected, out[0, head])
             error, right = max(error, one[0]), right and one[1]
         return error, right
 
     def peers() -> tuple[Peers, Array]:
-        wide = [x[0].astype(np.float64) for x in (q, k, v)]
-        exact = np.stack([oracle.attention(*(x[h] for x in wide), mask)[0]
-                          for h in range(setting.heads)])
-        return attention_peers(*(x[0].astype(np.float32) for x in (q, k, v)), mask,
-                               setting.threads), exact
+        queries, keys, values = (x[0].astype(np.float32) for x in (q, k, v))
+        right = np.stack([exact(head)[0] for head in range(setting.heads)])
+        return attention_peers(queries, keys, values, mask, setting.threads), right
 
     work = 4.0 * pattern.num_vectors * setting.vector_length * setting.k * setting.heads
     return Problem(run, check, work, pattern, plan.info, 1.0, peers)

@@ -3,8 +3,8 @@
 // Packs A for the slab kernel: lists columns, measures each geometry, writes steps, then values.
 //
 // Computes  the parts that slab_format.hpp describes, from the public SR-BCRS layout.
-// Mapping   listing: a block a list of columns, a warp a residue class; the columns are a bitmap, so
-//           that block rows are merged without sorting. Measuring and writing: a warp a group, a
+// Mapping   listing: a block a list of columns, a warp a residue class; the columns are a bitmap,
+//           so that block rows are merged without sorting. Measuring and writing: a warp a group, a
 //           lane a bundle, which runs slab_stepper; offsets are sums over the warp. Slots and
 //           values: a block a part, a warp that part's records of a consumer warp.
 // Shared    the bitmap: 4 KB. Any architecture.

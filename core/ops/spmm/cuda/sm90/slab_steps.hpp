@@ -98,8 +98,8 @@ class slab_stepper {
         }
     }
 
-    // Gives each hole of a matrix the first row of another class: of those that must go now, then of
-    // the longest queue.
+    // Gives each hole of a matrix the first row of another class: of those that must go now, then
+    // of the longest queue.
     MAGICUBE_HOST_DEVICE void fill_holes(int32_t* rows) {
         uint32_t used = 0;
         for (int c = 0; c < residues; ++c) {

@@ -3,8 +3,8 @@
 // SpMM of V:N:M on Sparse Tensor Cores: each tile gathers the rows of B that its block row selects.
 //
 // Computes  C = epilogue(A * B), A packed as select_format.hpp says, types of 8 or 16 bits.
-// Layout    a stage of shared memory holds a unit: 64 rows of B, swizzled (select_operands.cuh), the
-//           values and the metadata of the tile. At the end the stages hold the tile's sums.
+// Layout    a stage of shared memory holds a unit: 64 rows of B, swizzled (select_operands.cuh),
+//           the values and the metadata of the tile. At the end the stages hold the tile's sums.
 // Mapping   blockIdx: row tile, column tile, matrix. 8 warps side by side, each `warp_rows` rows by
 //           32 columns: two rows of four warps for tiles of 128 rows, one row of eight otherwise.
 //           All threads copy a stage, 16 bytes at a time, `stages` - 1 units ahead of the products.

@@ -161,11 +161,11 @@ EMULATED_MMA(mma_fp16, f16, f16, float)
 EMULATED_MMA(mma_bf16, bf16, bf16, float)
 #undef EMULATED_MMA
 
-#define EMULATED_MMA_SPARSE(NAME, TYPE, SELECTOR, ACCUMULATOR)                                 \
-    inline void NAME(ACCUMULATOR(&d)[4], const uint32_t(&a)[4], const uint32_t(&b)[4],         \
-                     uint32_t metadata, EMULATED_SITE) {                                       \
-        emulated::multiply_sparse(emulated::number::TYPE, emulated::number::TYPE, d, a, b,     \
-                                  metadata, SELECTOR, at);                                     \
+#define EMULATED_MMA_SPARSE(NAME, TYPE, SELECTOR, ACCUMULATOR)                             \
+    inline void NAME(ACCUMULATOR(&d)[4], const uint32_t(&a)[4], const uint32_t(&b)[4],     \
+                     uint32_t metadata, EMULATED_SITE) {                                   \
+        emulated::multiply_sparse(emulated::number::TYPE, emulated::number::TYPE, d, a, b, \
+                                  metadata, SELECTOR, at);                                 \
     }
 EMULATED_MMA_SPARSE(mma_sparse_s8, s8, 0, int32_t)
 EMULATED_MMA_SPARSE(mma_sparse_e4m3, e4m3, 0, float)

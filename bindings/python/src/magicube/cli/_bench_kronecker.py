@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""magicube bench kronecker"""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+import magicube as mc
+from magicube import _oracle as oracle
+from magicube import kronecker as choice
+from magicube._kronecker import Pattern
+from magicube.cli._console import EXIT_FAILED, JsonOption, UsageError, choose, session
+from magicube.cli._peers import blas_threads
+from magicube.cli._project import TYPES, parse_chain
+from magicube.cli._timing import alternate
+from magicube.cli._values import Array
+
+CHECKED = 64  # vectors whose results are compared with fp64
+TOLERANCE = {"fp32": 1e-4, "fp16": 1e-2, "bf16": 5e-2}
+
+
+def read_patterns(text: str) -> list[tuple[Pattern, ...]]:
+    """Chains from a list, or from the lines of a file: "16,64,64,1 1,4,4,8;8,4,4,1"."""
+    if os.path.isfile(text):
+        with open(text, encoding="utf-8") as stream:
+            lines = [line.split("#")[0] for line in stream]
+        text = " ".join(lines)
+    chains = [tuple(parse_chain(part, "--patterns")) for part in text.split()]
+    if not chains:
+        raise UsageError("--patterns names no pattern")
+    return chains
+
+
+def _wrong(run: choice.Run, K: choice.AnyKronecker, x: Array, setting: choice.Setting) -> str:
+    """Empty if a candidate's result is near that of fp64, where it is compared."""
+    found = np.asarray(run(x)).astype(np.float64)
+    wide = K.to_dense(dtype="fp32").astype(np.float64)
+    if setting.layout == "first":
+        found, part = found[:CHECKED], x[:CHECKED].astype(np.float64)
+        exact = part @ wide.T
+    else:
+        found, part = found[:, :CHECKED], x[:, :CHECKED].astype(np.float64)
+        exact = wide @ part
+    if found.shape != exact.shape:
+        return f"its result has shape {found.shape}; it must be {exact.shape}"
+    limit = TOLERANCE[setting.dtype] * np.abs(exact).max(initial=1e-30)
+    error = float(np.abs(found - exact).max(initial=0))
+    return "" if error <= limit else f"its result is off by {error:.3g}, more than {limit:.3g}"
+
+
+def measure(setting: choice.Setting, rounds: int, seconds: float, seed: int) -> dict[str, Any]:
+    """Times of every candidate, in turns; what is wrong or declines is told."""
+    random = np.random.default_rng(seed)
+    chain = mc.KroneckerChain.random(setting.patterns, dtype=setting.dtype, seed=seed)
+    K: choice.AnyKronecker = chain if len(chain) > 1 else chain[0]
+    features = K.shape[1]
+    shape = (
+        (setting.batch, features) if setting.layout == "first" else (features, setting.batch)
+    )
+    x = random.standard_normal(shape, np.float32).astype(oracle.STORAGE[setting.dtype])
+    runs: dict[str, Any] = {}
+    declined: dict[str, str] = {}
+    wrong: dict[str, str] = {}
+    for candidate in choice.candidates():
+        reason = candidate.accepts(setting)
+        if reason:
+            declined[candidate.name] = reason
+            continue
+        try:
+            run = candidate.make(K, setting.layout, setting.batch)
+            reason = _wrong(run, K, x, setting)
+        except Exception as error:  # anything may go wrong in what a user registered
+            reason = f"it raised {type(error).__name__}: {error}"
+        if reason:
+            wrong[candidate.name] = reason
+        else:
+            runs[candidate.name] = lambda run=run: run(x)
+    moved = x.nbytes + x.nbytes * K.shape[0] // max(K.shape[1], 1)
+    extras: dict[str, Any] = {}
+    target = np.empty(max(moved // 2, 1), np.uint8)
+    source = np.ones_like(target)
+    extras["copy"] = lambda: np.copyto(target, source)
+    if "bmm" in runs and isinstance(K, mc.Kronecker):
+        before, after = choice.permutations(K, setting.layout)
+        y = np.asarray(runs["bmm"]())
+        a, b, _, d = K.pattern
+        back = y.reshape(a * d, -1, b) if setting.layout == "first" else y.reshape(a * d, b, -1)
+        extras["permutations"] = lambda: (before(x), after(back))
+    times = alternate({**runs, **extras}, rounds, seconds)
+    copy = times["copy"].median
+    shares = {name: copy / times[name].median for name in runs}
+    a, b, c, d = setting.patterns[0]
+    return {
+        "patterns": [list(pattern) for pattern in setting.patterns],
+        "batch": setting.batch, "dtype": setting.dtype, "layout": setting.layout,
+        "implementations": {
+            name: {**times[name].as_fields(), "roofline_share": shares[name], "joules": None}
+            for name in runs
+        },
+        "best": min(runs, key=lambda name: times[name].median),
+        "declined": declined,
+        "wrong": wrong,
+        "permutation_share": (
+            times["permutations"].median / times["bmm"].median if "permutations" in times else None
+        ),
+        "rule": (b + c) / (b * c) if len(setting.patterns) == 1 else None,
+    }
+
+
+def _render(results: list[dict[str, Any]], console: Console) -> None:
+    table = Table("pattern", "implementation", "us", "of a copy's speed", "against magicube")
+    for result in results:
+        name = ";".join(",".join(map(str, pattern)) for pattern in result["patterns"])
+        own = result["implementations"].get("magicube")
+        for key, entry in result["implementations"].items():
+            ratio = f"{entry['time_us'] / own['time_us']:.2f}" if own else ""
+            table.add_row(
+                name, key + (" *" if key == result["best"] else ""), f"{entry['time_us']:.1f}",
+                f"{entry['roofline_share']:.2f}", ratio,
+            )
+            name = ""
+    console.print(table)
+    for result in results:
+        if result["permutation_share"] is not None:
+            console.print(
+                f"{result['patterns'][0]}: permutations take {result['permutation_share']:.0%} of "
+                f"bmm; (b + c) / bc = {result['rule']:.3f}, the larger, the more a fused kernel "
+                "saves"
+            )
+        for name, reason in result["wrong"].items():
+            console.print(f"[bold red]WRONG RESULT[/]: {name}, {result['patterns']}: {reason}")
+
+
+def kronecker(
+    patterns: Annotated[
+        str,
+        typer.Option(help='Factors "16,64,64,1 1,64,64,16", chains "a,b,c,d;...", or a file.'),
+    ],
+    batch: Annotated[int, typer.Option(min=1, help="Vectors.")] = 4096,
+    dtype: Annotated[str, typer.Option(help="fp32, fp16 or bf16")] = "fp32",
+    layout: Annotated[str, typer.Option(help="first or last: the axis of vectors.")] = "first",
+    threads: Annotated[int, typer.Option(min=0, help="Of BLAS; 0: all cores.")] = 0,
+    rounds: Annotated[int, typer.Option(min=0, help="Turns of each; 0: by --seconds.")] = 0,
+    seconds: Annotated[float, typer.Option(min=0, help="Time for each contestant.")] = 2.0,
+    seed: Annotated[int, typer.Option(help="Of the random data.")] = 0,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Measure also what the file of times holds.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Time every implementation of Kronecker-sparse products, check them, remember the best.
+
+    Times go to the file that magicube.kronecker.best reads; what it holds already is not measured
+    again, so that an interrupted run goes on where it stopped."""
+    results: list[dict[str, Any]] = []
+    with session(json) as current:
+        choose(dtype, TYPES, "--dtype")
+        choose(layout, ["first", "last"], "--layout")
+        chains = read_patterns(patterns)
+        for chain in chains:
+            mc.KroneckerChain.zeros(chain)  # refuses wrong patterns before any is measured
+        known = choice.load_times()
+        count = threads or mc.device_info().multiprocessors
+        with current.progress() as progress, blas_threads(count):
+            task = progress.add_task("measuring", total=len(chains))
+            for chain in chains:
+                setting = choice.Setting(chain, batch, dtype, layout)
+                if fresh or setting.key not in known:
+                    result = measure(setting, rounds, seconds, seed)
+                    results.append(result)
+                    known[setting.key] = {
+                        name: entry["time_us"]
+                        for name, entry in result["implementations"].items()
+                    }
+                    choice.save_times(known)
+                else:
+                    current.note(f"measured before: {setting.key} (--fresh measures it again)")
+                progress.advance(task)
+        payload = {
+            "device": choice.device_key(), "cache": str(choice.cache_path()), "results": results,
+            "best": {
+                key: min(times, key=lambda name: times[name])
+                for key, times in known.items()
+                if times and any(
+                    key == choice.Setting(chain, batch, dtype, layout).key for chain in chains
+                )
+            },
+        }
+        current.emit(payload, lambda console: _render(results, console))
+    if any(result["wrong"] for result in results):
+        raise typer.Exit(EXIT_FAILED)
