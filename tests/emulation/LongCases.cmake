@@ -2,7 +2,7 @@
 # The cases that `ctest --preset emulated` leaves out: for they take long, or run no CUDA code.
 set(EMULATED_LONG_CASES
     # the CPU's
-    "SpMM simd*"
+    "*simd*"
     # beyond the device's memory
     "large*"
     # many multiply-adds
