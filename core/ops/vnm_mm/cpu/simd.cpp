@@ -9,7 +9,6 @@
 // when they are packed: when the plan is made, when they are updated, or in the workspace of each
 // call.
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <vector>
 
@@ -81,7 +80,7 @@ struct expansion {
         const int64_t group_slots = from.vector_length == 1 ? from.n : from.column_budget();
         const int64_t count = groups * group_slots * height;
         auto* values = static_cast<Bytes*>(target) + array * shape.value_count() + block * count;
-        std::memset(values, 0, static_cast<size_t>(count) * sizeof(Bytes));
+        std::fill_n(values, count, Bytes{0});
         const int64_t first = block * height;
         const int64_t rows = std::min(height, from.rows - first);
         for (int64_t v = 0; v < rows; ++v) {
