@@ -24,7 +24,7 @@ if ! { cmake --preset emulated &&
     exit 1
 fi
 if ((!long)); then
-    ctest --preset emulated -R '^(test_emulation|emulated_)'
+    ctest --preset emulated -j 2 -R '^(test_emulation|emulated_)'
     exit
 fi
 
