@@ -2,10 +2,10 @@
 // What the references of the operations share, those of the CPU and the plain kernels of CUDA.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <utility>
 
+#include "core/ops/make_plan.hpp"
 #include "core/ops/plan.hpp"
 #include "core/ops/stored_matrix.hpp"
 
@@ -24,10 +24,7 @@ constexpr implementation<Operation> reference_implementation(
             [](const context&, const problem&) { return std::string(); },
             cost,
             needs,
-            [](const context& ctx, const problem& p, plan_resources resources) {
-                return std::unique_ptr<typename Operation::plan>(
-                    std::make_unique<Plan>(ctx, p, std::move(resources)));
-            }};
+            make_plan<Operation, Plan>};
 }
 
 // A plan that keeps the problem's pattern, and its values if they are the plan's, as they are.

@@ -42,6 +42,15 @@ __device__ inline float load_element(const void* array, dtype type, int64_t i) {
     }
 }
 
+// Integers exact, floats by fma.
+__device__ inline void accumulate(int64_t& sum, int32_t a, int32_t b) {
+    sum += int64_t{a} * b;
+}
+
+__device__ inline void accumulate(float& sum, float a, float b) {
+    sum = fma_rn(a, b, sum);
+}
+
 // Rounded and, for an integer type, saturated. Not for int4 and int32.
 template <class Storage>
 __device__ __forceinline__ Storage round_element(float y) {

@@ -10,6 +10,7 @@
 // Sums are formed in fp32 by fma, in the order of k; between factors results are fp32.
 #include "core/ops/kronecker_mm/cpu/simd_pack.hpp"
 #include "core/ops/kronecker_mm/cpu/tiles.hpp"
+#include "core/ops/make_plan.hpp"
 #include "core/ops/reference.hpp"
 
 namespace magicube::kronecker_mm {
@@ -424,15 +425,16 @@ double cost(const context& ctx, const problem& p) {
     return 5 + layout.work() * vectors / (products_per_us * threads);
 }
 
-std::unique_ptr<plan> make(const context& ctx, const problem& p, plan_resources resources) {
-    return std::make_unique<simd_plan>(ctx, p, std::move(resources));
-}
-
 }  // namespace
 }  // namespace cpu
 
 extern const implementation<operation> cpu_simd;
-const implementation<operation> cpu_simd = {"simd",    device_kind::cpu, false,    cpu::decline,
-                                            cpu::cost, cpu::needs,       cpu::make};
+const implementation<operation> cpu_simd = {"simd",
+                                            device_kind::cpu,
+                                            false,
+                                            cpu::decline,
+                                            cpu::cost,
+                                            cpu::needs,
+                                            make_plan<operation, cpu::simd_plan>};
 
 }  // namespace magicube::kronecker_mm

@@ -22,6 +22,7 @@ namespace magicube::sddmm {
 namespace cuda {
 namespace {
 
+using magicube::cuda::accumulate;
 using magicube::cuda::load_element;
 
 constexpr int block_threads = 128;
@@ -32,14 +33,6 @@ struct plain_arguments {
     int64_t tasks;
     output_arguments out;
 };
-
-__device__ void accumulate(int64_t& sum, int32_t a, int32_t b) {
-    sum += int64_t{a} * b;
-}
-
-__device__ void accumulate(float& sum, float a, float b) {
-    sum = fma_rn(a, b, sum);
-}
 
 template <class Value, class Sum>
 __device__ Sum dot(const plain_arguments& args, int64_t batch, int64_t row, int64_t col) {

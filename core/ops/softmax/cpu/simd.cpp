@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "core/ops/cpu/row_kernels.hpp"
+#include "core/ops/make_plan.hpp"
 #include "core/ops/reference.hpp"
 #include "core/ops/softmax/softmax.hpp"
 #include "core/ops/unpack.hpp"
@@ -235,15 +236,16 @@ double cost(const context& ctx, const problem& p) {
                    (elements_per_us * threads);
 }
 
-std::unique_ptr<plan> make(const context& ctx, const problem& p, plan_resources resources) {
-    return std::make_unique<simd_plan>(ctx, p, std::move(resources));
-}
-
 }  // namespace
 }  // namespace cpu
 
 extern const implementation<operation> cpu_simd;
-const implementation<operation> cpu_simd = {"simd",    device_kind::cpu, false,    cpu::decline,
-                                            cpu::cost, cpu::needs,       cpu::make};
+const implementation<operation> cpu_simd = {"simd",
+                                            device_kind::cpu,
+                                            false,
+                                            cpu::decline,
+                                            cpu::cost,
+                                            cpu::needs,
+                                            make_plan<operation, cpu::simd_plan>};
 
 }  // namespace magicube::softmax

@@ -18,6 +18,7 @@
 #include "core/common/checked.hpp"
 #include "core/device/cuda/launch.cuh"
 #include "core/ops/cuda/elements.cuh"
+#include "core/ops/make_plan.hpp"
 #include "core/ops/reference.hpp"
 #include "core/ops/softmax/cuda/scores.hpp"
 #include "core/ops/softmax/probability.hpp"
@@ -407,15 +408,16 @@ buffer_needs needs(const context&, const problem& p) {
     return {stored_matrix(p.pattern, false).bytes(), 0};
 }
 
-std::unique_ptr<plan> make(const context& ctx, const problem& p, plan_resources resources) {
-    return std::make_unique<rows_plan>(ctx, p, std::move(resources));
-}
-
 }  // namespace
 }  // namespace cuda
 
 extern const implementation<operation> cuda_rows;
-const implementation<operation> cuda_rows = {
-    "rows", device_kind::cuda, false, cuda::decline, cuda::cost, cuda::needs, cuda::make};
+const implementation<operation> cuda_rows = {"rows",
+                                             device_kind::cuda,
+                                             false,
+                                             cuda::decline,
+                                             cuda::cost,
+                                             cuda::needs,
+                                             make_plan<operation, cuda::rows_plan>};
 
 }  // namespace magicube::softmax

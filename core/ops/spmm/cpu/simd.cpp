@@ -11,6 +11,7 @@
 // plane. Neighbouring tasks share a tile of B, which the L2 cache holds up to some 10,000 rows.
 #include <algorithm>
 
+#include "core/ops/make_plan.hpp"
 #include "core/ops/reference.hpp"
 #include "core/ops/spmm/cpu/simd_pack.hpp"
 #include "core/ops/spmm/spmm.hpp"
@@ -301,15 +302,16 @@ double cost(const context& ctx, const problem& p) {
     return 5 + groups * rows * columns / (groups_per_us * threads);
 }
 
-std::unique_ptr<plan> make(const context& ctx, const problem& p, plan_resources resources) {
-    return std::make_unique<simd_plan>(ctx, p, std::move(resources));
-}
-
 }  // namespace
 }  // namespace cpu
 
 extern const implementation<operation> cpu_simd;
-const implementation<operation> cpu_simd = {"simd",    device_kind::cpu, false,    cpu::decline,
-                                            cpu::cost, cpu::needs,       cpu::make};
+const implementation<operation> cpu_simd = {"simd",
+                                            device_kind::cpu,
+                                            false,
+                                            cpu::decline,
+                                            cpu::cost,
+                                            cpu::needs,
+                                            make_plan<operation, cpu::simd_plan>};
 
 }  // namespace magicube::spmm

@@ -23,6 +23,7 @@
 namespace magicube::spmm::cuda {
 namespace {
 
+using magicube::cuda::accumulate;
 using magicube::cuda::check;
 using magicube::cuda::device_scope;
 using magicube::cuda::load_element;
@@ -42,14 +43,6 @@ struct plain_arguments {
     int64_t batch_count;
     store_arguments store;
 };
-
-__device__ void accumulate(int64_t& sum, int32_t a, int32_t b) {
-    sum += a * b;  // 16 x 16 bits fit 32
-}
-
-__device__ void accumulate(float& sum, float a, float b) {
-    sum = fma_rn(a, b, sum);
-}
 
 template <class Value, class Sum>
 __global__ void __launch_bounds__(block_threads)

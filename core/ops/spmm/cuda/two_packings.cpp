@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "core/ops/make_plan.hpp"
 #include "core/ops/spmm/spmm.hpp"
 
 namespace magicube::spmm {
@@ -154,14 +155,15 @@ class two_packings_plan final : public plan {
     std::unique_ptr<plan> narrow_, wide_;
 };
 
-std::unique_ptr<plan> make(const context& ctx, const problem& p, plan_resources resources) {
-    return std::make_unique<two_packings_plan>(ctx, p, std::move(resources));
-}
-
 }  // namespace
 }  // namespace cuda
 
-const implementation<operation> cuda_two_packings = {
-    "two_packings", device_kind::cuda, false, cuda::decline, cuda::cost, cuda::needs, cuda::make};
+const implementation<operation> cuda_two_packings = {"two_packings",
+                                                     device_kind::cuda,
+                                                     false,
+                                                     cuda::decline,
+                                                     cuda::cost,
+                                                     cuda::needs,
+                                                     make_plan<operation, cuda::two_packings_plan>};
 
 }  // namespace magicube::spmm

@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/ops/make_plan.hpp"
 #include "core/ops/reference.hpp"
 #include "core/ops/spmm/spmm.hpp"
 #include "core/ops/vnm_mm/vnm_mm.hpp"
@@ -264,8 +265,6 @@ const implementation<operation> cpu_simd = {
         return spmm::cpu_simd.cost(ctx, expanded_problem(p));
     },
     [](const context& ctx, const problem& p) { return sections(ctx, p, expanded_problem(p)).all; },
-    [](const context& ctx, const problem& p, plan_resources resources) {
-        return std::unique_ptr<plan>(std::make_unique<simd_plan>(ctx, p, std::move(resources)));
-    }};
+    make_plan<operation, simd_plan>};
 
 }  // namespace magicube::vnm_mm

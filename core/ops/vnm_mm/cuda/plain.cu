@@ -23,6 +23,7 @@
 namespace magicube::vnm_mm {
 namespace {
 
+using magicube::cuda::accumulate;
 using magicube::cuda::check;
 using magicube::cuda::device_scope;
 using magicube::cuda::load_element;
@@ -40,14 +41,6 @@ struct plain_arguments {
     int64_t batch_count;
     spmm::cuda::store_arguments store;
 };
-
-__device__ void accumulate(int64_t& sum, int32_t a, int32_t b) {
-    sum += a * b;
-}
-
-__device__ void accumulate(float& sum, float a, float b) {
-    sum = fma_rn(a, b, sum);
-}
 
 template <class Value, class Sum>
 __device__ Sum sum_of(const plain_arguments& args, int64_t batch, int64_t i, int64_t j) {

@@ -7,6 +7,7 @@
 #include "core/common/checked.hpp"
 #include "core/device/cuda/runtime.hpp"
 #include "core/ops/attention/cuda/sm80/fused_launch.hpp"
+#include "core/ops/make_plan.hpp"
 #include "core/ops/reference.hpp"
 
 namespace magicube::attention {
@@ -97,15 +98,16 @@ double cost(const context& ctx, const problem& p) {
     return launch_us + bytes / gathered_per_us / magicube::cuda::multiprocessors(ctx.ordinal);
 }
 
-std::unique_ptr<plan> make(const context& ctx, const problem& p, plan_resources resources) {
-    return std::make_unique<fused_plan>(ctx, p, std::move(resources));
-}
-
 }  // namespace
 }  // namespace sm80
 
 extern const implementation<operation> cuda_sm80_fused;
-const implementation<operation> cuda_sm80_fused = {
-    "sm80_fused", device_kind::cuda, false, sm80::decline, sm80::cost, sm80::needs, sm80::make};
+const implementation<operation> cuda_sm80_fused = {"sm80_fused",
+                                                   device_kind::cuda,
+                                                   false,
+                                                   sm80::decline,
+                                                   sm80::cost,
+                                                   sm80::needs,
+                                                   make_plan<operation, sm80::fused_plan>};
 
 }  // namespace magicube::attention

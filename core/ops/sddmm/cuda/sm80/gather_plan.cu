@@ -2,10 +2,10 @@
 // The gather family as an implementation of SDDMM. It keeps the pattern as it is; operands whose
 // rows along K do not lie as the kernels load them are first copied to the workspace.
 #include <algorithm>
-#include <utility>
 
 #include "core/common/checked.hpp"
 #include "core/device/cuda/runtime.hpp"
+#include "core/ops/make_plan.hpp"
 #include "core/ops/reference.hpp"
 #include "core/ops/sddmm/cuda/sm80/gather_launch.hpp"
 #include "core/ops/spmm/cuda/prepare_b.hpp"
@@ -182,15 +182,16 @@ double cost(const context& ctx, const problem& p) {
                                 magicube::cuda::multiprocessors(ctx.ordinal));
 }
 
-std::unique_ptr<plan> make(const context& ctx, const problem& p, plan_resources resources) {
-    return std::make_unique<gather_plan>(ctx, p, std::move(resources));
-}
-
 }  // namespace
 }  // namespace sm80
 
 extern const implementation<operation> cuda_sm80_gather;
-const implementation<operation> cuda_sm80_gather = {
-    "sm80_gather", device_kind::cuda, false, sm80::decline, sm80::cost, sm80::needs, sm80::make};
+const implementation<operation> cuda_sm80_gather = {"sm80_gather",
+                                                    device_kind::cuda,
+                                                    false,
+                                                    sm80::decline,
+                                                    sm80::cost,
+                                                    sm80::needs,
+                                                    make_plan<operation, sm80::gather_plan>};
 
 }  // namespace magicube::sddmm

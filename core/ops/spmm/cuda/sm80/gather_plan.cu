@@ -9,6 +9,7 @@
 #include "core/common/checked.hpp"
 #include "core/device/cuda/check.hpp"
 #include "core/device/cuda/runtime.hpp"
+#include "core/ops/make_plan.hpp"
 #include "core/ops/reference.hpp"
 #include "core/ops/spmm/cuda/prepare_b.hpp"
 #include "core/ops/spmm/cuda/sm80/gather_launch.hpp"
@@ -307,22 +308,25 @@ double cost(const context& ctx, const problem& p) {
                            magicube::cuda::multiprocessors(ctx.ordinal);
 }
 
-template <bool NativeInt4>
-std::unique_ptr<plan> make(const context& ctx, const problem& p, plan_resources resources) {
-    return std::make_unique<gather_plan<NativeInt4>>(ctx, p, std::move(resources));
-}
-
 }  // namespace
 }  // namespace sm80
 
 extern const implementation<operation> cuda_sm80_gather;
-const implementation<operation> cuda_sm80_gather = {
-    "sm80_gather",      device_kind::cuda, false, sm80::decline_gather, sm80::cost<false>,
-    sm80::needs<false>, sm80::make<false>};
+const implementation<operation> cuda_sm80_gather = {"sm80_gather",
+                                                    device_kind::cuda,
+                                                    false,
+                                                    sm80::decline_gather,
+                                                    sm80::cost<false>,
+                                                    sm80::needs<false>,
+                                                    make_plan<operation, sm80::gather_plan<false>>};
 
 extern const implementation<operation> cuda_sm80_int4;
-const implementation<operation> cuda_sm80_int4 = {
-    "sm80_int4",      device_kind::cuda, false,           sm80::decline_int4,
-    sm80::cost<true>, sm80::needs<true>, sm80::make<true>};
+const implementation<operation> cuda_sm80_int4 = {"sm80_int4",
+                                                  device_kind::cuda,
+                                                  false,
+                                                  sm80::decline_int4,
+                                                  sm80::cost<true>,
+                                                  sm80::needs<true>,
+                                                  make_plan<operation, sm80::gather_plan<true>>};
 
 }  // namespace magicube::spmm

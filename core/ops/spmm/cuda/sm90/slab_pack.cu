@@ -16,6 +16,7 @@
 #include "core/common/checked.hpp"
 #include "core/device/cuda/check.hpp"
 #include "core/device/cuda/launch.cuh"
+#include "core/device/cuda/scan.cuh"
 #include "core/ops/plan_buffer.hpp"
 #include "core/ops/spmm/cuda/pack_reads.cuh"
 #include "core/ops/spmm/cuda/sm90/slab_steps.hpp"
@@ -26,6 +27,7 @@ namespace {
 using magicube::cuda::check;
 using magicube::cuda::device_scope;
 using magicube::cuda::launch_kernel;
+using magicube::cuda::sum_up_to_lane;
 
 constexpr int list_threads = residues * 32;
 constexpr int bitmap_words = 1024;
@@ -34,15 +36,6 @@ constexpr int most_merged = 8;
 constexpr int begins_a_list = residues + 1;
 constexpr int most_candidates = 8;
 constexpr uint32_t residue_mask = 0x01010101;  // columns of residue 0 in a word of the bitmap
-
-// Sum of the numbers of this lane and those below it.
-__device__ int sum_up_to(int number) {
-    for (int step = 1; step < 32; step *= 2) {
-        const int other = __shfl_up_sync(~0u, number, step);
-        if (static_cast<int>(threadIdx.x % 32) >= step) number += other;
-    }
-    return number;
-}
 
 struct list_source {
     sr_bcrs_view a;
@@ -95,7 +88,7 @@ __global__ void __launch_bounds__(list_threads)
             for (int word = lane; word - lane < bitmap_words; word += 32) {
                 uint32_t marks = bits[word] & residue_mask << residue;
                 const int own = __popc(marks);
-                const int sum = sum_up_to(own);
+                const int sum = sum_up_to_lane(own);
                 if (columns)
                     for (int32_t at = count + sum - own; marks != 0; marks &= marks - 1)
                         columns[at++] = static_cast<int32_t>(first + word * 32 + __ffs(marks) - 1);
@@ -182,7 +175,7 @@ __global__ void __launch_bounds__(32)
         slab_stepper ahead = stepper;
         int steps = 0;
         while (ahead.next(step)) ++steps;
-        const int sum = sum_up_to(steps);
+        const int sum = sum_up_to_lane(steps);
         const int before = sum - steps;
         const int total = __shfl_sync(~0u, sum, 31);
         uint8_t* part = t.records + begin;

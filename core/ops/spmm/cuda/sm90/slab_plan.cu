@@ -10,6 +10,7 @@
 #include "core/device/cuda/runtime.hpp"
 #include "core/device/cuda/tensor_map.hpp"
 #include "core/device/device.hpp"
+#include "core/ops/make_plan.hpp"
 #include "core/ops/spmm/cuda/prepare_b.hpp"
 #include "core/ops/spmm/cuda/sm90/slab_launch.hpp"
 #include "core/ops/spmm/cuda/sm90/slab_pack.hpp"
@@ -280,15 +281,16 @@ double cost(const context& ctx, const problem& p) {
     return launch_us + turns * clocks / clocks_per_us;
 }
 
-std::unique_ptr<plan> make(const context& ctx, const problem& p, plan_resources resources) {
-    return std::make_unique<slab_plan>(ctx, p, std::move(resources));
-}
-
 }  // namespace
 }  // namespace sm90
 
 extern const implementation<operation> cuda_sm90_slab;
-const implementation<operation> cuda_sm90_slab = {
-    "sm90_slab", device_kind::cuda, false, sm90::decline, sm90::cost, sm90::needs, sm90::make};
+const implementation<operation> cuda_sm90_slab = {"sm90_slab",
+                                                  device_kind::cuda,
+                                                  false,
+                                                  sm90::decline,
+                                                  sm90::cost,
+                                                  sm90::needs,
+                                                  make_plan<operation, sm90::slab_plan>};
 
 }  // namespace magicube::spmm

@@ -14,6 +14,7 @@
 #include <algorithm>
 
 #include "core/device/cuda/launch.cuh"
+#include "core/device/cuda/scan.cuh"
 #include "core/ops/spmm/cuda/pack_reads.cuh"
 #include "core/ops/spmm/cuda/stream/stream_pack.hpp"
 
@@ -119,11 +120,7 @@ __device__ void count_before(const uint32_t* bits, int words, uint16_t* before, 
     for (int first = 0; first < words; first += 32) {
         const int word = first + lane;
         const int own = word < words ? __popc(bits[word] & residue_mask << r) : 0;
-        int until = own;
-        for (int step = 1; step < 32; step *= 2) {
-            const int other = __shfl_up_sync(~0u, until, step);
-            if (lane >= step) until += other;
-        }
+        const int until = magicube::cuda::sum_up_to_lane(own);
         if (word < words) before[r * words + word] = static_cast<uint16_t>(sum + until - own);
         sum += __shfl_sync(~0u, until, 31);
     }

@@ -10,6 +10,7 @@
 #include "core/device/cuda/runtime.hpp"
 #include "core/device/device.hpp"
 #include "core/formats/cuda/launch.cuh"
+#include "core/ops/make_plan.hpp"
 #include "core/ops/spmm/cuda/scratch.hpp"
 #include "core/ops/spmm/cuda/stream/stream_launch.hpp"
 #include "core/ops/spmm/cuda/stream/stream_pack.hpp"
@@ -408,15 +409,16 @@ double cost(const context& ctx, const problem& p) {
     return cost_of(ctx, p, cut(ctx, p));
 }
 
-std::unique_ptr<plan> make(const context& ctx, const problem& p, plan_resources resources) {
-    return std::make_unique<stream_plan>(ctx, p, std::move(resources));
-}
-
 }  // namespace
 }  // namespace stream
 
 extern const implementation<operation> cuda_stream;
-const implementation<operation> cuda_stream = {
-    "stream", device_kind::cuda, false, stream::decline, stream::cost, stream::needs, stream::make};
+const implementation<operation> cuda_stream = {"stream",
+                                               device_kind::cuda,
+                                               false,
+                                               stream::decline,
+                                               stream::cost,
+                                               stream::needs,
+                                               make_plan<operation, stream::stream_plan>};
 
 }  // namespace magicube::spmm

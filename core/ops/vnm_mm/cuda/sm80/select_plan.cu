@@ -9,6 +9,7 @@
 #include "core/device/cuda/check.hpp"
 #include "core/device/cuda/runtime.hpp"
 #include "core/device/device.hpp"
+#include "core/ops/make_plan.hpp"
 #include "core/ops/spmm/cuda/prepare_b.hpp"
 #include "core/ops/vnm_mm/cuda/sm80/select_launch.hpp"
 #include "core/ops/vnm_mm/cuda/sm80/select_pack.hpp"
@@ -219,15 +220,16 @@ double cost(const context& ctx, const problem& p) {
     return launch_us + turns * clocks / clocks_per_us;
 }
 
-std::unique_ptr<plan> make(const context& ctx, const problem& p, plan_resources resources) {
-    return std::make_unique<select_plan>(ctx, p, std::move(resources));
-}
-
 }  // namespace
 }  // namespace sm80
 
 extern const implementation<operation> cuda_sm80_select;
-const implementation<operation> cuda_sm80_select = {
-    "sm80_select", device_kind::cuda, false, sm80::decline, sm80::cost, sm80::needs, sm80::make};
+const implementation<operation> cuda_sm80_select = {"sm80_select",
+                                                    device_kind::cuda,
+                                                    false,
+                                                    sm80::decline,
+                                                    sm80::cost,
+                                                    sm80::needs,
+                                                    make_plan<operation, sm80::select_plan>};
 
 }  // namespace magicube::vnm_mm
