@@ -2,6 +2,8 @@
 // The slab family where a CTA takes tile after tile: rings that go on, B that stays or changes.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "gpu/spmm_both.hpp"
 
 namespace {
@@ -33,7 +35,12 @@ void check(int64_t k, double density) {
         auto c = test.poisoned_c(s);
         REQUIRE(multiply(test.gpu, p, s, device_b.data(), c.data(), workspace.data()) ==
                 MAGICUBE_STATUS_SUCCESS);
-        const bool same = c.read<int32_t>(test.gpu) == want;
+        const auto got = c.read<int32_t>(test.gpu);
+        REQUIRE(got.size() == want.size());
+        const auto at = std::mismatch(got.begin(), got.end(), want.begin()).first - got.begin();
+        CAPTURE(at / s.c_ld);  // row
+        CAPTURE(at % s.c_ld);  // column
+        const bool same = got == want;
         CHECK(same);
     }
 }

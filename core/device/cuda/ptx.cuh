@@ -44,6 +44,20 @@ __device__ __forceinline__ uint32_t load_shared_u32(uint32_t address) {
     return value;
 }
 
+// One, two or four bytes, in the low ones of the result.
+template <int Bytes>
+__device__ __forceinline__ uint32_t load_shared(uint32_t address) {
+    uint32_t value;
+    if constexpr (Bytes == 4) {
+        value = load_shared_u32(address);
+    } else if constexpr (Bytes == 2) {
+        asm volatile("ld.shared.u16 %0, [%1];" : "=r"(value) : "r"(address));
+    } else {
+        asm volatile("ld.shared.u8 %0, [%1];" : "=r"(value) : "r"(address));
+    }
+    return value;
+}
+
 __device__ __forceinline__ void store_shared_u8(uint32_t address, uint32_t value) {
     asm volatile("st.shared.u8 [%0], %1;" ::"r"(address), "r"(value) : "memory");
 }
@@ -55,6 +69,11 @@ __device__ __forceinline__ void store_shared_u16(uint32_t address, uint32_t valu
 
 __device__ __forceinline__ void store_shared_u32(uint32_t address, uint32_t value) {
     asm volatile("st.shared.u32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
+}
+
+__device__ __forceinline__ void store_shared_v2(uint32_t address, uint2 value) {
+    asm volatile("st.shared.v2.u32 [%0], {%1, %2};" ::"r"(address), "r"(value.x), "r"(value.y)
+                 : "memory");
 }
 
 // ---- asynchronous copies (sm_80) ---------------------------------------------------------------
@@ -149,6 +168,31 @@ __device__ __forceinline__ void copy_tile(uint32_t target, const CUtensorMap* ma
         " [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(target),
         "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z)
         : "memory");
+}
+
+// From shared memory to the tile at (x, y, z), as one of this thread's bulk copies.
+__device__ __forceinline__ void store_tile(const CUtensorMap* map, int x, int y, int z,
+                                           uint32_t source) {
+    asm volatile(
+        "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(
+            map),
+        "r"(source), "r"(x), "r"(y), "r"(z)
+        : "memory");
+}
+
+__device__ __forceinline__ void commit_bulk() {
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
+// Waits until at most `Pending` of this thread's groups of bulk copies still read shared memory.
+template <int Pending>
+__device__ __forceinline__ void wait_bulk_reads() {
+    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
+}
+
+// Lets bulk copies see what this thread has written to shared memory.
+__device__ __forceinline__ void fence_bulk_reads() {
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
 // ---- order between kernels (sm_90) --------------------------------------------------------------

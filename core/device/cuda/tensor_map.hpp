@@ -9,7 +9,12 @@
 namespace magicube::cuda {
 
 // Of a row-major matrix (or batch) whose base, rows and matrices are aligned to 16 bytes: boxes of
-// box_rows x box_cols elements, 128 bytes wide, swizzled by 128 bytes, zeros beyond the edges.
+// box_rows x box_cols elements, 128 or 64 bytes wide, swizzled by as many, zeros beyond the edges.
 CUtensorMap make_row_map(const dense_view& matrix, int box_cols, int box_rows);
+
+// Of a matrix (or batch) of either order with such an alignment, to write boxes of 1024 bytes: of 8
+// rows, 128 bytes of each, swizzled by 128 bytes, if it is row-major; of 8 elements of each column,
+// one column after another, if not; elements of 16 bits or more then.
+CUtensorMap make_store_map(const dense_view& matrix);
 
 }  // namespace magicube::cuda

@@ -6,7 +6,8 @@
 // part of one of larger V), bundles in groups that one CTA computes together: each of its warps
 // owns `bundles` of them. K is cut into slabs of `slab_rows` rows of B. Shared memory holds
 //
-//     8 rows of zeros | ring of b_stages slabs of B, swizzled | ring of a_stages parts of A
+//     slots for C | 8 rows of zeros | ring of b_stages slabs of B, swizzled | ring of a_stages
+//     parts of A
 //
 // The ring of B is contiguous, so that a step can gather from the present slab and from the `kept`
 // slabs before it. Where all slabs of K fit the ring (resident()), they stay in it while a CTA goes
@@ -30,7 +31,7 @@ namespace magicube::spmm::sm90 {
 
 constexpr int consumer_warps = 16;
 constexpr int producer_warps = 4;
-constexpr int row_bytes = 128;
+constexpr int widest_row_bytes = 128;  // of B in shared memory; 64 for narrow tiles
 constexpr int zero_rows = 8;
 constexpr int step_slots = 32;
 constexpr int max_box_rows = 256;  // rows of B that one tensor copy brings
@@ -40,9 +41,14 @@ constexpr int hole_numbers = 1 << 14;
 constexpr int parts_read_ahead = 4;  // by the kernel, past the last too
 // The kernel reads row numbers one record past a part's last.
 constexpr int part_slack = 1152;
+// Of C on its way out: 8 rows of 128 bytes, or columns of 8 elements.
+constexpr int store_row_bytes = 128;
+constexpr int store_slot_bytes = 8 * store_row_bytes;
+constexpr int store_slots = 2;                  // of a warp
 constexpr int shared_bytes = 227 * 1024 - 512;  // all but the barriers
 
 struct slab_geometry {
+    int32_t row_bytes;  // of B: a tile's columns
     int32_t slab_rows;  // a multiple of 64
     int32_t box_rows;   // of a tensor copy of B; divides slab_rows
     int32_t slabs;      // of K
@@ -52,6 +58,11 @@ struct slab_geometry {
     int32_t a_bytes;  // of a stage of A, a multiple of 128
 
     MAGICUBE_HOST_DEVICE bool resident() const { return slabs == b_stages; }
+
+    // Where a row of B lies, from its slab's start in units of 16 bytes, with its swizzle.
+    MAGICUBE_HOST_DEVICE int64_t place_of(int64_t row) const {
+        return row_bytes == 128 ? row * 8 + (row & 7) : row * 4 + (row >> 1 & 3);
+    }
 };
 
 // Where the bytes of a part lie, in units of 16.

@@ -4,9 +4,9 @@
 // mma.sync.
 //
 // Computes  C = epilogue(A * B) for bundles of rows of A (packed as slab_format.hpp says) and
-//           column tiles of a row-major B, 128 bytes wide.
-// Layout    B's rows lie 128 bytes wide in shared memory, swizzled by the tensor copy that brings
-//           them; slab_operands.cuh says how they are gathered.
+//           column tiles of a row-major B, 128 or 64 bytes wide.
+// Layout    B's rows lie side by side in shared memory, swizzled by the tensor copy that brings
+//           them; slab_operands.cuh says how they are gathered, slab_store.cuh how C leaves.
 // Mapping   a persistent CTA takes tiles (column tile, group) in the order of slab_arguments; 16
 //           consumer warps own `Bundles` bundles each, one thread of the producer warpgroup fills
 //           the rings, mbarriers order the two.
@@ -18,7 +18,7 @@
 #include "core/device/cuda/launch.cuh"
 #include "core/ops/spmm/cuda/sm90/slab_launch.hpp"
 #include "core/ops/spmm/cuda/sm90/slab_operands.cuh"
-#include "core/ops/spmm/cuda/store.cuh"
+#include "core/ops/spmm/cuda/sm90/slab_store.cuh"
 
 namespace magicube::spmm::sm90 {
 
@@ -79,13 +79,14 @@ struct ring_position {
 
 // Where things lie in shared memory; addresses.
 struct shared_layout {
-    uint32_t zeros, b_ring, a_ring;
+    uint32_t slots, zeros, b_ring, a_ring;
     uint32_t full, empty;
 
     __device__ shared_layout(const slab_geometry& g, void* shared, uint64_t* barriers) {
-        zeros = (ptx::shared_address(shared) + 1023) & ~1023u;
-        b_ring = zeros + zero_rows * row_bytes;
-        a_ring = b_ring + g.b_stages * g.slab_rows * row_bytes;
+        slots = (ptx::shared_address(shared) + 1023) & ~1023u;
+        zeros = slots + consumer_warps * store_slots * store_slot_bytes;
+        b_ring = zeros + zero_rows * widest_row_bytes;
+        a_ring = b_ring + g.b_stages * g.slab_rows * g.row_bytes;
         full = ptx::shared_address(barriers);
         empty = full + 8 * max_stages;
     }
@@ -98,7 +99,7 @@ __device__ inline void produce(const slab_arguments& args, const CUtensorMap* ma
     // Places of parts are read early: a look takes longer than a slab.
     constexpr int ahead = parts_read_ahead;
     const slab_geometry& g = args.geometry;
-    const uint32_t slab_bytes = g.slab_rows * row_bytes;
+    const uint32_t slab_bytes = g.slab_rows * Operands::row_bytes;
     ring_position a{0, 1};
     uint32_t target = at.b_ring;
     uint32_t line = ~0u;
@@ -131,8 +132,8 @@ __device__ inline void produce(const slab_arguments& args, const CUtensorMap* ma
                                args.records + int64_t{window[i].begin} * 16, bytes, full);
                 if (!loaded)
                     for (int row = 0; row < g.slab_rows; row += g.box_rows)
-                        ptx::copy_tile(target + row * row_bytes, map, x, slab * g.slab_rows + row,
-                                       z, full);
+                        ptx::copy_tile(target + row * Operands::row_bytes, map, x,
+                                       slab * g.slab_rows + row, z, full);
                 window[i] = part[slab + ahead];
                 ++slab;
                 target += slab_bytes;
@@ -143,51 +144,58 @@ __device__ inline void produce(const slab_arguments& args, const CUtensorMap* ma
     }
 }
 
-// The sums of a bundle in the squares that store.cuh takes. Plane sets are recombined, row sets are
+// The sums of a bundle in the squares that the stores take. Plane sets are recombined, row sets are
 // 8 rows apart.
 template <class Storage, class Operands, int Sets, bool Planes>
 __device__ __forceinline__ void store_bundle(
-    const cuda::store_arguments& s, int64_t batch, int64_t row, int64_t column,
+    const slab_arguments& args, const CUtensorMap* map, store_ring& ring, store_box box,
     const typename Operands::accumulator (&acc)[Sets][Operands::chunks][4]) {
     const int lane = threadIdx.x & 31;
     using accumulator = typename Operands::accumulator;
     using sum = std::conditional_t<Planes, int64_t, accumulator>;
+    constexpr bool fills_slots = Operands::columns * sizeof(Storage) >= store_row_bytes;
 #pragma unroll
-    for (int set = 0; set < (Planes ? 1 : Sets); ++set) {
-        cuda::store_tile<Storage, Operands::chunks, sum>(
-            s, batch, row + set * 8 + lane % 4 * 2, column + Operands::first_column(lane),
-            [&](int c, sum(&sums)[2][2]) {
-                if constexpr (Planes) {
+    for (int set = 0; set < (Planes ? 1 : Sets); ++set, box.row += 8) {
+        const auto square = [&](int c, sum(&sums)[2][2]) {
+            if constexpr (Planes) {
 #pragma unroll
-                    for (int q = 0; q < 4; ++q)
-                        sums[q & 1][q >> 1] = int64_t{acc[0][c][q]} * 256 + acc[1][c][q];
-                } else {
-                    Operands::arrange(acc[set][c], sums);
-                }
-            });
+                for (int q = 0; q < 4; ++q)
+                    sums[q & 1][q >> 1] = int64_t{acc[0][c][q]} * 256 + acc[1][c][q];
+            } else {
+                Operands::arrange(acc[set][c], sums);
+            }
+        };
+        if (fills_slots && args.store_by != store_path::squares) {
+            if constexpr (fills_slots)
+                stage_tile<Storage, Operands, sum>(args, map, ring, box, square);
+        } else {
+            cuda::store_squares<Storage, Operands::chunks, 16, sum>(
+                args.store, box.batch, box.row + lane % 4 * 2,
+                box.column + Operands::first_column(lane), square);
+        }
     }
 }
 
 template <class Operands, int Sets, bool Planes>
 __device__ __forceinline__ void store_bundle(
-    const cuda::store_arguments& s, int64_t batch, int64_t row, int64_t column,
+    const slab_arguments& args, const CUtensorMap* map, store_ring& ring, const store_box& box,
     const typename Operands::accumulator (&acc)[Sets][Operands::chunks][4]) {
-    switch (s.type) {
+    switch (args.store.type) {
         case dtype::int32:
             if constexpr (std::is_same_v<typename Operands::accumulator, int32_t>)
-                store_bundle<int32_t, Operands, Sets, Planes>(s, batch, row, column, acc);
+                store_bundle<int32_t, Operands, Sets, Planes>(args, map, ring, box, acc);
             break;
         case dtype::fp16:
-            store_bundle<half, Operands, Sets, Planes>(s, batch, row, column, acc);
+            store_bundle<half, Operands, Sets, Planes>(args, map, ring, box, acc);
             break;
         case dtype::bf16:
-            store_bundle<bfloat16, Operands, Sets, Planes>(s, batch, row, column, acc);
+            store_bundle<bfloat16, Operands, Sets, Planes>(args, map, ring, box, acc);
             break;
         case dtype::int8:
-            store_bundle<int8_t, Operands, Sets, Planes>(s, batch, row, column, acc);
+            store_bundle<int8_t, Operands, Sets, Planes>(args, map, ring, box, acc);
             break;
         default:
-            store_bundle<float, Operands, Sets, Planes>(s, batch, row, column, acc);
+            store_bundle<float, Operands, Sets, Planes>(args, map, ring, box, acc);
             break;
     }
 }
@@ -230,16 +238,17 @@ __device__ __forceinline__ void multiply_part(
 }
 
 template <class Operands, int Bundles, int Sets, bool Planes>
-__device__ __forceinline__ void consume(const slab_arguments& args, const shared_layout& at,
-                                        int warp) {
+__device__ __forceinline__ void consume(const slab_arguments& args, const CUtensorMap* map,
+                                        const shared_layout& at, int warp) {
     using accumulator = typename Operands::accumulator;
     const slab_geometry& g = args.geometry;
-    const int slab_bytes = g.slab_rows * row_bytes;
+    const int slab_bytes = g.slab_rows * Operands::row_bytes;
     const int lane = threadIdx.x & 31;
     ring_position a{0, 0};
     ring_view ring;
     ring.begin = ring.base = at.b_ring;
     ring.end = at.a_ring;
+    store_ring slots(at.slots + warp * store_slots * store_slot_bytes);
     for (tile_walk tile(args); tile.inside(); tile.advance()) {
         accumulator acc[Bundles][Sets][Operands::chunks][4] = {};
         for (int slab = 0; slab < g.slabs; ++slab) {
@@ -260,16 +269,19 @@ __device__ __forceinline__ void consume(const slab_arguments& args, const shared
                                  bundle];
             const int64_t column = int64_t{tile.column_tile()} * Operands::columns;
             if (row >= 0)
-                store_bundle<Operands, Sets, Planes>(args.store, tile.batch(), row, column, acc[0]);
+                store_bundle<Operands, Sets, Planes>(args, map, slots, {tile.batch(), row, column},
+                                                     acc[0]);
 #pragma unroll
             for (int next = 1; next < Bundles; ++next) copy_sums(acc[next - 1], acc[next]);
         }
     }
+    if (lane == 0) ptx::wait_bulk_reads<0>();  // shared memory goes with the CTA
 }
 
 template <class Operands, int Bundles, int Sets, bool Planes>
 __global__ void __launch_bounds__((consumer_warps + producer_warps) * 32, 1)
-    slab_kernel(const __grid_constant__ CUtensorMap map,
+    slab_kernel(const __grid_constant__ CUtensorMap b_map,
+                const __grid_constant__ CUtensorMap c_map,
                 const __grid_constant__ slab_arguments args) {
 // Compiled for sm_90a alone; the implementation declines other devices.
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -282,7 +294,7 @@ __global__ void __launch_bounds__((consumer_warps + producer_warps) * 32, 1)
         ptx::barrier_init(at.empty + 8 * threadIdx.x, consumer_warps);
         ptx::fence_barrier_init();
     }
-    if (threadIdx.x < zero_rows * row_bytes / 16)
+    if (threadIdx.x < zero_rows * widest_row_bytes / 16)
         ptx::store_shared_zero16(at.zeros + threadIdx.x * 16);
     __syncthreads();
     ptx::wait_for_prerequisites();
@@ -290,15 +302,16 @@ __global__ void __launch_bounds__((consumer_warps + producer_warps) * 32, 1)
 
     if (warp >= consumer_warps) {
         ptx::give_registers<24>();
-        if (threadIdx.x == consumer_warps * 32) produce<Operands>(args, &map, at);
+        if (threadIdx.x == consumer_warps * 32) produce<Operands>(args, &b_map, at);
     } else {
         ptx::take_registers<112>();
-        consume<Operands, Bundles, Sets, Planes>(args, at, warp);
+        consume<Operands, Bundles, Sets, Planes>(args, &c_map, at, warp);
     }
 #endif
 }
 
 using s8_operands = byte_operands<int32_t, 0>;
+using s8n_operands = byte_operands<int32_t, 0, 64>;
 using u8_operands = byte_operands<int32_t, 3>;
 using s8u8_operands = byte_operands<int32_t, 2>;
 using e4m3_operands = byte_operands<float, 0>;
@@ -313,22 +326,23 @@ cudaError_t load_slab() {
 }
 
 template <class Operands, int Bundles, int Sets, bool Planes>
-cudaError_t launch_slab(const CUtensorMap& map, const slab_arguments& args, int ctas,
-                        cudaStream_t stream) {
+cudaError_t launch_slab(const CUtensorMap& b, const CUtensorMap& c, const slab_arguments& args,
+                        int ctas, cudaStream_t stream) {
     const magicube::cuda::launch_shape shape{dim3(static_cast<unsigned>(ctas)),
                                              (consumer_warps + producer_warps) * 32, shared_bytes,
                                              stream, true};
-    return magicube::cuda::launch_kernel(slab_kernel<Operands, Bundles, Sets, Planes>, shape, map,
+    return magicube::cuda::launch_kernel(slab_kernel<Operands, Bundles, Sets, Planes>, shape, b, c,
                                          args);
 }
 
-#define MAGICUBE_DEFINE_SLAB_LAUNCH(OPERANDS, BUNDLES, SETS, PLANES)                             \
-    cudaError_t load_slab_##OPERANDS##_##BUNDLES##_##SETS() {                                    \
-        return load_slab<OPERANDS##_operands, BUNDLES, SETS, PLANES>();                          \
-    }                                                                                            \
-    cudaError_t launch_slab_##OPERANDS##_##BUNDLES##_##SETS(                                     \
-        const CUtensorMap& map, const slab_arguments& args, int ctas, cudaStream_t stream) {     \
-        return launch_slab<OPERANDS##_operands, BUNDLES, SETS, PLANES>(map, args, ctas, stream); \
+#define MAGICUBE_DEFINE_SLAB_LAUNCH(OPERANDS, BUNDLES, SETS, PLANES)                              \
+    cudaError_t load_slab_##OPERANDS##_##BUNDLES##_##SETS() {                                     \
+        return load_slab<OPERANDS##_operands, BUNDLES, SETS, PLANES>();                           \
+    }                                                                                             \
+    cudaError_t launch_slab_##OPERANDS##_##BUNDLES##_##SETS(                                      \
+        const CUtensorMap& b, const CUtensorMap& c, const slab_arguments& args, int ctas,         \
+        cudaStream_t stream) {                                                                    \
+        return launch_slab<OPERANDS##_operands, BUNDLES, SETS, PLANES>(b, c, args, ctas, stream); \
     }
 
 }  // namespace magicube::spmm::sm90

@@ -33,7 +33,7 @@ struct ring_view {
         at = at < begin ? at + (end - begin) : at;
         if constexpr (ZeroRows)
             at = number >= hole_numbers
-                     ? begin - zero_rows * row_bytes + (number - hole_numbers) * 16
+                     ? begin - zero_rows * widest_row_bytes + (number - hole_numbers) * 16
                      : at;
         return at;
     }
@@ -41,11 +41,12 @@ struct ring_view {
 
 // Operands of 8 bits: an ldmatrix brings 16 columns of 32 gathered rows. UnsignedSets has bit s set
 // if the values of set s are unsigned.
-template <class Accumulator, int UnsignedSets>
+template <class Accumulator, int UnsignedSets, int RowBytes = widest_row_bytes>
 struct byte_operands : cuda::paired_columns {
     using accumulator = Accumulator;
     using values = uint2;
     using rows = int;
+    static constexpr int row_bytes = RowBytes;
     static constexpr int columns = row_bytes;
     static constexpr int chunks = row_bytes / 16;
     static constexpr int set_bytes = 256;
@@ -95,6 +96,7 @@ struct half_operands : cuda::exchanged_columns {
     using accumulator = float;
     using values = uint4;
     using rows = int2;
+    static constexpr int row_bytes = widest_row_bytes;
     static constexpr int columns = row_bytes / 2;
     static constexpr int chunks = row_bytes / 32;
     static constexpr int set_bytes = 512;

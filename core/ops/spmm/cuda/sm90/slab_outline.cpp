@@ -12,8 +12,10 @@ namespace {
 
 // Divides what B leaves of shared memory; false if the parts do not fit.
 bool divide(slab_geometry& g, int64_t largest_part) {
-    constexpr int64_t fixed = 1024 + zero_rows * row_bytes + part_slack;  // 1024: to align
-    const int64_t room = shared_bytes - fixed - int64_t{g.b_stages} * g.slab_rows * row_bytes;
+    constexpr int64_t fixed = 1024 + zero_rows * widest_row_bytes + part_slack;  // 1024: to align
+    const int64_t room = shared_bytes - fixed -
+                         int64_t{consumer_warps} * store_slots * store_slot_bytes -
+                         int64_t{g.b_stages} * g.slab_rows * g.row_bytes;
     g.a_bytes = static_cast<int32_t>(round_up(largest_part, 128));
     const int64_t fit = room / g.a_bytes;
     if (!g.resident()) {
@@ -66,14 +68,15 @@ slab_outline group_bundles(const bundle_source& source, const slab_shape& shape,
     return result;
 }
 
-std::vector<slab_geometry> geometries_for(int64_t k) {
+std::vector<slab_geometry> geometries_for(int64_t k, const slab_shape& shape) {
     // Heights were chosen by measuring.
     struct ring {
         int32_t slab_rows, b_stages, kept;
     };
-    constexpr ring rings[] = {{320, 4, 1}, {256, 4, 1}, {192, 4, 1}, {128, 6, 2},
-                              {128, 4, 1}, {64, 8, 3},  {64, 4, 1}};
-    constexpr int64_t most_resident_rows = 1408, visit_rows = 512;
+    constexpr ring rings[] = {{448, 4, 1}, {384, 4, 1}, {320, 4, 1}, {256, 4, 1}, {192, 4, 1},
+                              {128, 6, 2}, {128, 4, 1}, {64, 8, 3},  {64, 4, 1}};
+    constexpr int64_t visit_rows = 512;
+    const int64_t most_resident_rows = 1408 * widest_row_bytes / shape.row_bytes;
     std::vector<slab_geometry> result;
     const auto add = [&](int64_t slab_rows, int64_t b_stages, int64_t kept) {
         slab_geometry g{};
@@ -84,6 +87,7 @@ std::vector<slab_geometry> geometries_for(int64_t k) {
         g.slabs = static_cast<int32_t>(ceil_div(k, slab_rows));
         g.b_stages = static_cast<int32_t>(b_stages);
         g.kept = static_cast<int32_t>(kept);
+        g.row_bytes = shape.row_bytes;
         result.push_back(g);
     };
     if (k <= most_resident_rows) {

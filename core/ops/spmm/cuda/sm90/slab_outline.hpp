@@ -12,11 +12,12 @@ namespace magicube::spmm::sm90 {
 
 // What of the kernel's instance the packing depends on.
 struct slab_shape {
-    int32_t bundles = 2;   // of a warp
-    int32_t row_sets = 1;  // 8-row sets that share a bundle's gathers: 2 for V >= 16
-    int32_t planes = 1;    // bytes of a value, each a set of its own: 2 for 16-bit integers
-    bool floats = false;   // B may hold NaN
-    bool halves = false;   // values of 16 bits
+    int32_t bundles = 2;      // of a warp
+    int32_t row_sets = 1;     // 8-row sets that share a bundle's gathers: 2 for V >= 16
+    int32_t planes = 1;       // bytes of a value, each a set of its own: 2 for 16-bit integers
+    bool floats = false;      // B may hold NaN
+    bool halves = false;      // values of 16 bits
+    int32_t row_bytes = 128;  // of B
 
     constexpr int32_t sets() const { return row_sets * planes; }
     constexpr int32_t bundle_rows() const { return 8 * row_sets; }
@@ -61,7 +62,7 @@ slab_outline group_bundles(const bundle_source& source, const slab_shape& shape,
                            const std::vector<int32_t>& lengths, bool keep_rows_together);
 
 // Geometries for this K, the best first. The last fits every pattern.
-std::vector<slab_geometry> geometries_for(int64_t k);
+std::vector<slab_geometry> geometries_for(int64_t k, const slab_shape& shape);
 
 // Takes the first of the candidates that fits every group. sizes: by candidate, groups inside.
 void choose_geometry(slab_outline& outline, const std::vector<slab_geometry>& candidates,

@@ -34,7 +34,7 @@ constexpr int bitmap_words = 1024;
 constexpr int bitmap_rows = bitmap_words * 32;
 constexpr int most_merged = 8;
 constexpr int begins_a_list = residues + 1;
-constexpr int most_candidates = 8;
+constexpr int most_candidates = 10;
 constexpr uint32_t residue_mask = 0x01010101;  // columns of residue 0 in a word of the bitmap
 
 struct list_source {
@@ -145,15 +145,14 @@ __global__ void __launch_bounds__(32)
 
 // Row numbers of a record, and in its places of the slot map the columns of A.
 __device__ void write_step(const slab_step& step, const int32_t* columns, int64_t begin,
-                           bool floats, int16_t* numbers, int32_t* slots, int merged) {
-    // Where a row of B lies, from the slab's start in 16-byte units, with its swizzle.
-    const auto place_of = [](int64_t row) { return row * (row_bytes / 16) + (row & 7); };
+                           const pack_target& t, int16_t* numbers, int32_t* slots) {
+    const slab_geometry& g = t.geometry;
     for (int slot = 0; slot < step_slots; ++slot) {
         const int32_t row = step.rows[slot];
         const int32_t column = row < 0 ? -1 : columns[row];
-        const int64_t hole = (floats ? hole_numbers : 0) + place_of(slot % residues);
-        numbers[slot] = static_cast<int16_t>(row < 0 ? hole : place_of(column - begin));
-        slots[slot * merged] = column;
+        const int64_t hole = (t.shape.floats ? hole_numbers : 0) + g.place_of(slot % residues);
+        numbers[slot] = static_cast<int16_t>(row < 0 ? hole : g.place_of(column - begin));
+        slots[slot * t.merged()] = column;
     }
 }
 
@@ -188,9 +187,9 @@ __global__ void __launch_bounds__(32)
         for (int i = before; i < sum; ++i) {
             stepper.next(step);
             uint8_t* numbers = part + header_bytes + i * record_bytes + t.shape.numbers_at();
-            write_step(step, own.columns, slab * g.slab_rows, t.shape.floats,
+            write_step(step, own.columns, slab * g.slab_rows, t,
                        reinterpret_cast<int16_t*>(numbers),
-                       t.slots + (record + i) * step_slots * t.merged(), t.merged());
+                       t.slots + (record + i) * step_slots * t.merged());
         }
         const int64_t bytes = header_bytes + int64_t{total} * record_bytes;
         if (lane == 0)
@@ -395,7 +394,7 @@ void pattern_packer::list_columns(const context& ctx, const bundle_source& sourc
 }
 
 void pattern_packer::measure(const context& ctx) {
-    const auto candidates = geometries_for(a_.cols);
+    const auto candidates = geometries_for(a_.cols, shape_);
     require(candidates.size() <= most_candidates, status::internal_error, "too many geometries");
     candidate_list list{};
     std::copy(candidates.begin(), candidates.end(), list.geometries);

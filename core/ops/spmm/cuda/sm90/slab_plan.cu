@@ -41,10 +41,15 @@ constexpr bool is_half(const char* operands) {
     return operands[1] == 'p' || operands[1] == 'f';
 }
 
+constexpr bool is_narrow(const char* operands) {
+    return operands[2] == 'n';
+}
+
 #define MAGICUBE_SLAB(OPERANDS, BUNDLES, SETS, PLANES)                  \
     {#OPERANDS,                                                         \
      {BUNDLES, SETS / planes_of(PLANES, SETS), planes_of(PLANES, SETS), \
-      #OPERANDS[0] == 'e' || is_half(#OPERANDS), is_half(#OPERANDS)},   \
+      #OPERANDS[0] == 'e' || is_half(#OPERANDS), is_half(#OPERANDS),    \
+      is_narrow(#OPERANDS) ? 64 : 128},                                 \
      load_slab_##OPERANDS##_##BUNDLES##_##SETS,                         \
      launch_slab_##OPERANDS##_##BUNDLES##_##SETS},
 const instance instances[] = {MAGICUBE_SLABS(MAGICUBE_SLAB)};
@@ -73,8 +78,8 @@ const char* operands_for(precision_pair pair) {
     }
 }
 
-int tile_columns(dtype b_type) {
-    return storage_bits(b_type) > 8 ? row_bytes / 2 : row_bytes;
+int tile_columns(const slab_shape& shape) {
+    return shape.halves ? shape.row_bytes / 2 : shape.row_bytes;
 }
 
 // Matrices of the batch that have records of their own.
@@ -83,26 +88,62 @@ int64_t matrices_of(const problem& p) {
     return own ? p.pattern.batch_count : std::min<int64_t>(p.pattern.batch_count, 1);
 }
 
-// Few tiles are cut finer, so that more multiprocessors work.
+// Tiles of C for an instance's kernel.
+double tiles_of(const problem& p, const slab_shape& shape) {
+    const auto tiles = [](int64_t size, int64_t each) {
+        return static_cast<double>(ceil_div(size, each));
+    };
+    return tiles(p.pattern.rows, int64_t{shape.group_bundles()} * shape.bundle_rows()) *
+           tiles(p.n_max, tile_columns(shape)) * static_cast<double>(p.batch_count);
+}
+
+// What the kernel takes on the H200, in clocks, as fitted to tests/benchmark/RESULTS.md: the
+// filling of the rings and the gathers overlap in part, the stores with nothing.
+double clocks_of(const context& ctx, const problem& p, const slab_shape& shape) {
+    constexpr double filled_bytes = 37, stored_bytes = 17.5;  // a clock
+    constexpr double clocks_a_chunk = 4.4, slots_used = 0.8 * step_slots;
+    constexpr int64_t most_resident_bytes = 180'000;
+    const double multiprocessors = magicube::cuda::multiprocessors(ctx.ordinal);
+    const double tiles = tiles_of(p, shape);
+    const double turns = std::ceil(tiles / multiprocessors);
+    const auto matrices =
+        static_cast<double>(p.pattern.different_patterns ? std::max<int64_t>(1, p.batch_count) : 1);
+    const int rows = shape.group_bundles() * shape.bundle_rows();
+    const double groups =
+        static_cast<double>(std::max<int64_t>(1, ceil_div(p.pattern.rows, rows))) * matrices;
+    // Longer vectors are gathered once for each bundle that they are cut into.
+    const double gathers = static_cast<double>(p.pattern.slots) *
+                           std::max(1, p.pattern.vector_length / shape.bundle_rows());
+    const double steps = gathers / slots_used / groups;
+    const double b_bytes = static_cast<double>(p.pattern.cols) * shape.row_bytes;
+    const double b_fills = b_bytes <= most_resident_bytes && matrices == 1 ? 1 : turns;
+    const double fill = (b_bytes * b_fills + steps * shape.record_bytes() * turns) / filled_bytes;
+    const double gather = steps * clocks_a_chunk * (shape.row_bytes / 16) * turns;
+    const double c_bytes = static_cast<double>(rows) * tile_columns(shape) *
+                           static_cast<double>(std::max(storage_bits(p.c_type) / 8, 2));
+    constexpr double clocks_a_visit = 150, rows_a_visit = 320;
+    const double visits =
+        clocks_a_visit * turns * std::ceil(static_cast<double>(p.pattern.cols) / rows_a_visit);
+    const double store = c_bytes * turns / stored_bytes;
+    return std::hypot(fill, gather) + visits + store;
+}
+
+// The instance that costs least: few tiles are cut finer, so that more multiprocessors work.
 const instance& instance_for(const context& ctx, const problem& p) {
     const std::string operands = operands_for(p.pair());
     const int sets = operands == "s8u8" || p.pattern.vector_length >= 16 ? 2 : 1;
-    const int64_t tiles = ceil_div(p.pattern.rows, consumer_warps * 16) *
-                          ceil_div(p.n_max, tile_columns(p.b_type)) * p.batch_count;
-    const int bundles = sets == 1 && tiles >= magicube::cuda::multiprocessors(ctx.ordinal) ? 2 : 1;
-    for (const auto& i : instances)
-        if (i.operands == operands && i.shape.sets() == sets && i.shape.bundles == bundles)
-            return i;
+    const instance* best = nullptr;
+    double least = 0;
+    for (const auto& i : instances) {
+        const std::string name = i.operands;
+        if ((name != operands && name != operands + "n") || i.shape.sets() != sets) continue;
+        const double clocks = clocks_of(ctx, p, i.shape);
+        if (best && clocks >= least) continue;
+        best = &i;
+        least = clocks;
+    }
+    if (best) return *best;
     fail(status::internal_error, "no slab instance for ", operands);
-}
-
-int64_t tiles_of(const context& ctx, const problem& p) {
-    const slab_shape& shape = instance_for(ctx, p).shape;
-    const int64_t rows = consumer_warps * shape.bundles * shape.bundle_rows();
-    return checked_mul(
-        ceil_div(p.pattern.rows, rows),
-        checked_mul(ceil_div(p.n_max, tile_columns(p.b_type)), p.batch_count, "tiles of C"),
-        "tiles of C");
 }
 
 std::string decline(const context& ctx, const problem& p) {
@@ -117,7 +158,7 @@ std::string decline(const context& ctx, const problem& p) {
         return text("A has ", p.pattern.slots, " slots; it numbers 2^31 - 1");
     if (is_integer(p.pattern.type) && p.pattern.cols > longest_sum)
         return text("K is ", p.pattern.cols, "; its 32-bit sums hold ", longest_sum, " products");
-    if (const int64_t tiles = tiles_of(ctx, p); tiles > INT32_MAX)
+    if (const double tiles = tiles_of(p, instance_for(ctx, p).shape); tiles > INT32_MAX)
         return text("C has ", tiles, " tiles; one launch takes 2^31 - 1");
     return "";
 }
@@ -126,6 +167,12 @@ std::string decline(const context& ctx, const problem& p) {
 pattern_packer count(const context& ctx, const problem& p) {
     return pattern_packer(ctx, p.pattern, instance_for(ctx, p).shape, matrices_of(p),
                           p.c_order == order::col);
+}
+
+store_path path_for(const cuda::store_arguments& s) {
+    if (!s.direct) return store_path::squares;
+    const bool rows_of_16_bytes = s.col_stride == 1 || storage_bits(s.type) > 8;
+    return s.aligned && rows_of_16_bytes ? store_path::engine : store_path::warp;
 }
 
 // Where the sections of the plan's buffer lie, and those of an execution's workspace.
@@ -200,7 +247,7 @@ class slab_plan final : public plan {
         k.store = cuda::make_store_arguments(ctx, p, args);
         const dense_view b =
             cuda::is_staged(args.b) ? args.b : cuda::prepare_b(ctx, args.b, args.workspace);
-        const int64_t column_tiles = ceil_div(b.cols, tile_columns(p.b_type));
+        const int64_t column_tiles = ceil_div(b.cols, tile_columns(instance_.shape));
         const int64_t lines = column_tiles * (k.one_pattern ? p.batch_count : 1);
         const int64_t tiles = lines * k.groups.value();
         k.column_tiles = divisor(static_cast<uint32_t>(column_tiles));
@@ -212,11 +259,17 @@ class slab_plan final : public plan {
             k.records = records;
         }
         device_scope scope(ctx.ordinal);
-        const CUtensorMap map =
-            magicube::cuda::make_row_map(b, tile_columns(p.b_type), k.geometry.box_rows);
-        const int ctas = static_cast<int>(std::min<int64_t>(tiles, ctas_));
+        const CUtensorMap b_map =
+            magicube::cuda::make_row_map(b, tile_columns(instance_.shape), k.geometry.box_rows);
+        k.store_by = path_for(k.store);
+        const CUtensorMap c_map = k.store_by == store_path::engine
+                                      ? magicube::cuda::make_store_map(args.c)
+                                      : CUtensorMap{};
+        // As few as need no more turns: then fewer of them change columns of B on their way.
+        const int64_t turns = ceil_div(tiles, std::min<int64_t>(tiles, ctas_));
+        const int ctas = static_cast<int>(ceil_div(tiles, turns));
         k.ctas = divisor(static_cast<uint32_t>(ctas));
-        check(instance_.launch(map, k, ctas, ctx.stream), "slab_kernel");
+        check(instance_.launch(b_map, c_map, k, ctas, ctx.stream), "slab_kernel");
     }
 
   private:
@@ -256,29 +309,9 @@ class slab_plan final : public plan {
     int ctas_ = 0;
 };
 
-// What a tile takes on the H200, in clocks, as fitted to tests/benchmark/RESULTS.md: the filling of
-// the ring and the gathers overlap in part, the stores with nothing.
 double cost(const context& ctx, const problem& p) {
-    constexpr double clocks_per_us = 1750, launch_us = 2;
-    constexpr double clocks_a_row = 3.6, clocks_a_step = 35, clocks_a_stored_row = 29;
-    constexpr double slots_used = 0.8 * step_slots;
-    const slab_shape& shape = instance_for(ctx, p).shape;
-    const int rows_a_tile = consumer_warps * shape.bundles * shape.bundle_rows();
-    const auto row_tiles =
-        static_cast<double>(std::max<int64_t>(1, ceil_div(p.pattern.rows, rows_a_tile)));
-    const auto column_tiles = static_cast<double>(ceil_div(p.n_max, tile_columns(p.b_type)));
-    const auto matrices =
-        static_cast<double>(p.pattern.different_patterns ? std::max<int64_t>(1, p.batch_count) : 1);
-    // Longer vectors are gathered once for each bundle that they are cut into.
-    const double gathers = static_cast<double>(p.pattern.slots) *
-                           std::max(1, p.pattern.vector_length / shape.bundle_rows());
-    const double steps = gathers / slots_used / (row_tiles * matrices);
-    const double clocks = 1.2 * std::hypot(static_cast<double>(p.pattern.cols) * clocks_a_row,
-                                           steps * clocks_a_step) +
-                          rows_a_tile * clocks_a_stored_row;
-    const double tiles = row_tiles * column_tiles * static_cast<double>(p.batch_count);
-    const double turns = std::max(1.0, tiles / magicube::cuda::multiprocessors(ctx.ordinal));
-    return launch_us + turns * clocks / clocks_per_us;
+    constexpr double clocks_a_us = 1750, launch_us = 2;
+    return launch_us + clocks_of(ctx, p, instance_for(ctx, p).shape) / clocks_a_us;
 }
 
 }  // namespace

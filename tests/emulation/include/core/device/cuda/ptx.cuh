@@ -38,6 +38,12 @@ inline int32_t load_shared_s16(uint32_t address, EMULATED_SITE) {
 inline uint32_t load_shared_u32(uint32_t address, EMULATED_SITE) {
     return detail::load<uint32_t>(address, at);
 }
+template <int Bytes>
+uint32_t load_shared(uint32_t address, EMULATED_SITE) {
+    if constexpr (Bytes == 4) return detail::load<uint32_t>(address, at);
+    if constexpr (Bytes == 2) return detail::load<uint16_t>(address, at);
+    return detail::load<uint8_t>(address, at);
+}
 inline uint2 load_shared_v2(uint32_t address, EMULATED_SITE) {
     return detail::load<uint2>(address, at);
 }
@@ -54,6 +60,10 @@ inline void store_shared_u16(uint32_t address, uint32_t value, EMULATED_SITE) {
     detail::store(address, static_cast<uint16_t>(value), at);
 }
 inline void store_shared_u32(uint32_t address, uint32_t value, EMULATED_SITE) {
+    detail::store(address, value, at);
+}
+
+inline void store_shared_v2(uint32_t address, uint2 value, EMULATED_SITE) {
     detail::store(address, value, at);
 }
 
@@ -103,6 +113,20 @@ inline void copy_tile(uint32_t target, const CUtensorMap* map, int x, int y, int
     const int coordinates[] = {x, y, z};
     emulated::copy_tile(target, map, coordinates, 3, barrier, at);
 }
+
+inline void store_tile(const CUtensorMap* map, int x, int y, int z, uint32_t source,
+                       EMULATED_SITE) {
+    const int coordinates[] = {x, y, z};
+    emulated::copy_tile_to_global(map, coordinates, 3, source, at);
+}
+inline void commit_bulk() {
+    emulated::commit_bulk();
+}
+template <int Pending>
+void wait_bulk_reads() {
+    emulated::wait_bulk(Pending);
+}
+inline void fence_bulk_reads() {}
 
 // ---- order between kernels: they run one after the other ----------------------------------------
 
