@@ -9,8 +9,6 @@
 //     slots for C | 8 rows of zeros | ring of b_stages slabs of B, swizzled | ring of a_stages
 //     parts of A
 //
-// or, in the resident kernel (own_rings), all of B and a ring of records for each warp.
-//
 // The ring of B is contiguous, so that a step can gather from the present slab and from the `kept`
 // slabs before it. Where all slabs of K fit the ring (resident()), they stay in it while a CTA goes
 // on with the same columns of B. Otherwise a_stages = b_stages - kept: a part's stage and the
@@ -49,11 +47,6 @@ constexpr int store_slot_bytes = 8 * store_row_bytes;
 constexpr int store_slots = 2;                  // of a warp
 constexpr int shared_bytes = 227 * 1024 - 512;  // all but the barriers
 
-// Records that a warp of the resident kernel has in its ring: about 3 KB.
-constexpr int resident_depth(int record_bytes) {
-    return record_bytes <= 320 ? 10 : 6;
-}
-
 struct slab_geometry {
     int32_t row_bytes;  // of B: a tile's columns
     int32_t slab_rows;  // a multiple of 64
@@ -63,7 +56,6 @@ struct slab_geometry {
     int32_t b_stages;
     int32_t a_stages;
     int32_t a_bytes;  // of a stage of A, a multiple of 128
-    bool own_rings;   // K is one slab; the records pass through each warp's own ring
 
     MAGICUBE_HOST_DEVICE bool resident() const { return slabs == b_stages; }
 

@@ -29,14 +29,6 @@
     ROW(bf16, 2, 1, false)       \
     ROW(bf16, 1, 1, false)       \
     ROW(bf16, 1, 2, false)
-// The resident kernel, whose warps own one bundle: MAGICUBE_RESIDENT(operands, sets).
-#define MAGICUBE_RESIDENTS_INT8(ROW) ROW(s8, 1) ROW(s8, 2)
-#define MAGICUBE_RESIDENTS_FP16(ROW) ROW(fp16, 1) ROW(fp16, 2)
-#define MAGICUBE_RESIDENTS_BF16(ROW) ROW(bf16, 1) ROW(bf16, 2)
-#define MAGICUBE_RESIDENTS(ROW)  \
-    MAGICUBE_RESIDENTS_INT8(ROW) \
-    MAGICUBE_RESIDENTS_FP16(ROW) \
-    MAGICUBE_RESIDENTS_BF16(ROW)
 #define MAGICUBE_SLABS(ROW)  \
     MAGICUBE_SLABS_INT8(ROW) \
     MAGICUBE_SLABS_E4M3(ROW) \

@@ -42,9 +42,7 @@ class tile_walk {
         return snake() ? args_.lines.remainder(tile_) : args_.groups.quotient(tile_);
     }
     __device__ uint32_t group() const {
-        if (snake()) return args_.lines.quotient(tile_);
-        const uint32_t group = args_.groups.remainder(tile_);
-        return contiguous() ? uint64_t{group} * args_.group_step % args_.groups.value() : group;
+        return snake() ? args_.lines.quotient(tile_) : args_.groups.remainder(tile_);
     }
     __device__ uint32_t batch() const {
         return args_.one_pattern ? args_.column_tiles.quotient(line())

@@ -33,7 +33,6 @@ struct slab_arguments {
     divisor column_tiles;
     divisor lines;
     divisor ctas;
-    uint32_t group_step;  // contiguous tiles take groups this far apart, modulo their number
     bool one_pattern;
     bool b_batched;  // false: one B serves the batch
     store_path store_by;
@@ -50,12 +49,5 @@ using slab_launch = cudaError_t (*)(const CUtensorMap& b, const CUtensorMap& c,
         const CUtensorMap&, const CUtensorMap&, const slab_arguments&, int ctas, cudaStream_t);
 MAGICUBE_SLABS(MAGICUBE_SLAB)
 #undef MAGICUBE_SLAB
-
-#define MAGICUBE_RESIDENT(OPERANDS, SETS)            \
-    cudaError_t load_resident_##OPERANDS##_##SETS(); \
-    cudaError_t launch_resident_##OPERANDS##_##SETS( \
-        const CUtensorMap&, const CUtensorMap&, const slab_arguments&, int ctas, cudaStream_t);
-MAGICUBE_RESIDENTS(MAGICUBE_RESIDENT)
-#undef MAGICUBE_RESIDENT
 
 }  // namespace magicube::spmm::sm90

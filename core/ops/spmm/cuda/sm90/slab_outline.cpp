@@ -10,15 +10,12 @@
 namespace magicube::spmm::sm90 {
 namespace {
 
-// Shared memory beside B and A. 1024: to align.
-constexpr int64_t fixed_bytes =
-    1024 + zero_rows * widest_row_bytes + int64_t{consumer_warps} * store_slots * store_slot_bytes;
-
 // Divides what B leaves of shared memory; false if the parts do not fit.
 bool divide(slab_geometry& g, int64_t largest_part) {
-    if (g.own_rings) return true;
-    const int64_t room =
-        shared_bytes - fixed_bytes - part_slack - int64_t{g.b_stages} * g.slab_rows * g.row_bytes;
+    constexpr int64_t fixed = 1024 + zero_rows * widest_row_bytes + part_slack;  // 1024: to align
+    const int64_t room = shared_bytes - fixed -
+                         int64_t{consumer_warps} * store_slots * store_slot_bytes -
+                         int64_t{g.b_stages} * g.slab_rows * g.row_bytes;
     g.a_bytes = static_cast<int32_t>(round_up(largest_part, 128));
     const int64_t fit = room / g.a_bytes;
     if (!g.resident()) {
@@ -71,12 +68,6 @@ slab_outline group_bundles(const bundle_source& source, const slab_shape& shape,
     return result;
 }
 
-bool fits_resident(int64_t k, const slab_shape& shape) {
-    const int64_t rings =
-        int64_t{consumer_warps} * resident_depth(shape.record_bytes()) * shape.record_bytes();
-    return k <= (shared_bytes - fixed_bytes - rings) / shape.row_bytes / 64 * 64;
-}
-
 std::vector<slab_geometry> geometries_for(int64_t k, const slab_shape& shape) {
     // Heights were chosen by measuring.
     struct ring {
@@ -97,13 +88,8 @@ std::vector<slab_geometry> geometries_for(int64_t k, const slab_shape& shape) {
         g.b_stages = static_cast<int32_t>(b_stages);
         g.kept = static_cast<int32_t>(kept);
         g.row_bytes = shape.row_bytes;
-        g.own_rings = shape.own_rings;
         result.push_back(g);
     };
-    if (shape.own_rings) {
-        add(round_up(k, 64), 1, 0);
-        return result;
-    }
     if (k <= most_resident_rows) {
         const int64_t slabs = ceil_div(k, visit_rows);
         add(round_up(ceil_div(k, slabs), 64), slabs, slabs - 1);

@@ -18,7 +18,6 @@ struct slab_shape {
     bool floats = false;      // B may hold NaN
     bool halves = false;      // values of 16 bits
     int32_t row_bytes = 128;  // of B
-    bool own_rings = false;   // the resident kernel
 
     constexpr int32_t sets() const { return row_sets * planes; }
     constexpr int32_t bundle_rows() const { return 8 * row_sets; }
@@ -61,9 +60,6 @@ struct bundle_source {
 // neighbours, as stores by columns want them, not those of like length.
 slab_outline group_bundles(const bundle_source& source, const slab_shape& shape,
                            const std::vector<int32_t>& lengths, bool keep_rows_together);
-
-// Whether the resident kernel has room for this K.
-bool fits_resident(int64_t k, const slab_shape& shape);
 
 // Geometries for this K, the best first. The last fits every pattern.
 std::vector<slab_geometry> geometries_for(int64_t k, const slab_shape& shape);

@@ -2,7 +2,6 @@
 // The slab family as an implementation of SpMM: what it accepts, its packing, its launches.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -53,13 +52,7 @@ constexpr bool is_narrow(const char* operands) {
       is_narrow(#OPERANDS) ? 64 : 128},                                 \
      load_slab_##OPERANDS##_##BUNDLES##_##SETS,                         \
      launch_slab_##OPERANDS##_##BUNDLES##_##SETS},
-#define MAGICUBE_RESIDENT(OPERANDS, SETS)                                          \
-    {#OPERANDS,                                                                    \
-     {1, SETS, 1, is_half(#OPERANDS), is_half(#OPERANDS), widest_row_bytes, true}, \
-     load_resident_##OPERANDS##_##SETS,                                            \
-     launch_resident_##OPERANDS##_##SETS},
-const instance instances[] = {MAGICUBE_SLABS(MAGICUBE_SLAB) MAGICUBE_RESIDENTS(MAGICUBE_RESIDENT)};
-#undef MAGICUBE_RESIDENT
+const instance instances[] = {MAGICUBE_SLABS(MAGICUBE_SLAB)};
 #undef MAGICUBE_SLAB
 
 // The operands of the instances that compute a pair of types, or null.
@@ -132,65 +125,48 @@ double clocks_of(const context& ctx, const problem& p, const slab_shape& shape) 
     const double visits =
         clocks_a_visit * turns * std::ceil(static_cast<double>(p.pattern.cols) / rows_a_visit);
     const double store = c_bytes * turns / stored_bytes;
-    // The resident kernel's warps do not wait for each other.
-    if (shape.own_rings) return b_bytes / filled_bytes + std::max(gather, store);
     return std::hypot(fill, gather) + visits + store;
 }
 
-// The slab kernel, or the resident one.
-enum class family { slab, resident };
-
-// The instance that costs least: few tiles are cut finer, so that more multiprocessors work. Null
-// if there is none.
-const instance* find_instance(const context& ctx, const problem& p, family kernels) {
-    const char* operands = operands_for(p.pair());
-    if (!operands) return nullptr;
-    const int sets = std::string(operands) == "s8u8" || p.pattern.vector_length >= 16 ? 2 : 1;
+// The instance that costs least: few tiles are cut finer, so that more multiprocessors work.
+const instance& instance_for(const context& ctx, const problem& p) {
+    const std::string operands = operands_for(p.pair());
+    const int sets = operands == "s8u8" || p.pattern.vector_length >= 16 ? 2 : 1;
     const instance* best = nullptr;
     double least = 0;
     for (const auto& i : instances) {
         const std::string name = i.operands;
-        if (name != operands && name != std::string(operands) + "n") continue;
-        if (i.shape.sets() != sets || i.shape.own_rings != (kernels == family::resident)) continue;
+        if ((name != operands && name != operands + "n") || i.shape.sets() != sets) continue;
         const double clocks = clocks_of(ctx, p, i.shape);
         if (best && clocks >= least) continue;
         best = &i;
         least = clocks;
     }
-    return best;
+    if (best) return *best;
+    fail(status::internal_error, "no slab instance for ", operands);
 }
 
-const instance& instance_for(const context& ctx, const problem& p, family kernels) {
-    const instance* found = find_instance(ctx, p, kernels);
-    require(found != nullptr, status::internal_error, "no slab instance for ",
-            name_of(p.pair().lhs));
-    return *found;
-}
-
-template <family Kernels>
 std::string decline(const context& ctx, const problem& p) {
     const int capability = magicube::cuda::compute_capability(ctx.ordinal);
     if (capability != 90) return text("it needs an sm_90 GPU; this is sm_", capability);
     if (built_architectures().find("sm_90a") == std::string::npos)
         return "this library was built without sm_90a";
     if (p.pattern.cols == 0) return "K is 0";
-    const instance* found = find_instance(ctx, p, Kernels);
-    if (!found)
+    if (!operands_for(p.pair()))
         return text("it has no kernel for ", name_of(p.pair().lhs), "/", name_of(p.pair().rhs));
-    if (Kernels == family::resident && !fits_resident(p.pattern.cols, found->shape))
-        return text("K is ", p.pattern.cols, "; shared memory holds fewer rows of B beside A");
     if (p.pattern.slots > INT32_MAX)
         return text("A has ", p.pattern.slots, " slots; it numbers 2^31 - 1");
     if (is_integer(p.pattern.type) && p.pattern.cols > longest_sum)
         return text("K is ", p.pattern.cols, "; its 32-bit sums hold ", longest_sum, " products");
-    if (const double tiles = tiles_of(p, found->shape); tiles > INT32_MAX)
+    if (const double tiles = tiles_of(p, instance_for(ctx, p).shape); tiles > INT32_MAX)
         return text("C has ", tiles, " tiles; one launch takes 2^31 - 1");
     return "";
 }
 
 // A's pattern, counted.
-pattern_packer count(const context& ctx, const problem& p, const instance& kernel) {
-    return pattern_packer(ctx, p.pattern, kernel.shape, matrices_of(p), p.c_order == order::col);
+pattern_packer count(const context& ctx, const problem& p) {
+    return pattern_packer(ctx, p.pattern, instance_for(ctx, p).shape, matrices_of(p),
+                          p.c_order == order::col);
 }
 
 store_path path_for(const cuda::store_arguments& s) {
@@ -224,18 +200,16 @@ struct layout {
     }
 };
 
-template <family Kernels>
 buffer_needs needs(const context& ctx, const problem& p) {
-    const layout at(p, count(ctx, p, instance_for(ctx, p, Kernels)));
+    const layout at(p, count(ctx, p));
     return {at.bytes, at.workspace_bytes};
 }
 
-template <family Kernels>
 class slab_plan final : public plan {
   public:
     slab_plan(const context& ctx, const spmm::problem& p, plan_resources resources)
-        : plan(ctx, p, std::move(resources)), instance_(instance_for(ctx, p, Kernels)) {
-        const pattern_packer packer = count(ctx, p, instance_);
+        : plan(ctx, p, std::move(resources)), instance_(instance_for(ctx, p)) {
+        const pattern_packer packer = count(ctx, p);
         const layout at(p, packer);
         call_records_ = at.call_records;
         pack(ctx, p, packer, at);
@@ -248,7 +222,9 @@ class slab_plan final : public plan {
         arguments_.groups_a_matrix =
             divisor(static_cast<uint32_t>(std::max<int64_t>(target_.groups_a_matrix, 1)));
         arguments_.one_pattern = matrices_of(p) == 1;
-        set_order(packer.outline());
+        arguments_.order = packer.outline().uneven       ? tile_order::snake
+                           : target_.geometry.resident() ? tile_order::contiguous
+                                                         : tile_order::interleaved;
         device_scope scope(ctx.ordinal);
         check(instance_.load(), "slab_kernel");
         ctas_ = magicube::cuda::multiprocessors(ctx.ordinal);
@@ -259,14 +235,14 @@ class slab_plan final : public plan {
     }
 
     sr_bcrs_view matrix_with(const void* values) const override {
-        sr_bcrs_view view = this->problem().pattern;
+        sr_bcrs_view view = problem().pattern;
         view.values = const_cast<void*>(values);  // not written: an operand
         view.read_only = true;
         return view;
     }
 
     void run(const context& ctx, const arguments& args) const override {
-        const auto& p = this->problem();
+        const auto& p = problem();
         slab_arguments k = arguments_;
         k.store = cuda::make_store_arguments(ctx, p, args);
         const dense_view b =
@@ -297,21 +273,6 @@ class slab_plan final : public plan {
     }
 
   private:
-    void set_order(const slab_outline& outline) {
-        const slab_geometry& g = outline.geometry;
-        arguments_.order = g.own_rings      ? tile_order::contiguous
-                           : outline.uneven ? tile_order::snake
-                           : g.resident()   ? tile_order::contiguous
-                                            : tile_order::interleaved;
-        // Groups are sorted by length: a CTA that takes neighbours would have all of the longest.
-        const uint32_t groups = arguments_.groups.value();
-        arguments_.group_step = 1;
-        if (!outline.uneven) return;
-        arguments_.group_step =
-            std::max<uint32_t>(1, static_cast<uint32_t>(uint64_t{groups} * 5 / 8));
-        while (std::gcd(arguments_.group_step, groups) != 1) ++arguments_.group_step;
-    }
-
     void pack(const context& ctx, const spmm::problem& p, const pattern_packer& packer,
               const layout& at) {
         char* buffer = this->resources().buffer.data();
@@ -330,7 +291,7 @@ class slab_plan final : public plan {
             target_.slots = slots->as<int32_t>();
         }
         packer.write(ctx, target_);
-        target_.a = this->problem().pattern;
+        target_.a = problem().pattern;
         if (p.values == value_mode::per_call) return;
         fill(ctx, p.pattern.values, target_.records);
         synchronize(ctx);  // the values may be freed then, and the slot map is
@@ -348,30 +309,21 @@ class slab_plan final : public plan {
     int ctas_ = 0;
 };
 
-template <family Kernels>
 double cost(const context& ctx, const problem& p) {
     constexpr double clocks_a_us = 1750, launch_us = 2;
-    return launch_us + clocks_of(ctx, p, instance_for(ctx, p, Kernels).shape) / clocks_a_us;
+    return launch_us + clocks_of(ctx, p, instance_for(ctx, p).shape) / clocks_a_us;
 }
 
 }  // namespace
 }  // namespace sm90
 
-template <sm90::family Kernels>
-constexpr implementation<operation> sm90_implementation(const char* name) {
-    return {name,
-            device_kind::cuda,
-            false,
-            sm90::decline<Kernels>,
-            sm90::cost<Kernels>,
-            sm90::needs<Kernels>,
-            make_plan<operation, sm90::slab_plan<Kernels>>};
-}
-
-extern const implementation<operation> cuda_sm90_slab, cuda_sm90_resident;
-const implementation<operation> cuda_sm90_slab =
-    sm90_implementation<sm90::family::slab>("sm90_slab");
-const implementation<operation> cuda_sm90_resident =
-    sm90_implementation<sm90::family::resident>("sm90_resident");
+extern const implementation<operation> cuda_sm90_slab;
+const implementation<operation> cuda_sm90_slab = {"sm90_slab",
+                                                  device_kind::cuda,
+                                                  false,
+                                                  sm90::decline,
+                                                  sm90::cost,
+                                                  sm90::needs,
+                                                  make_plan<operation, sm90::slab_plan>};
 
 }  // namespace magicube::spmm
