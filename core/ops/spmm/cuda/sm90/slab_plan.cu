@@ -310,7 +310,7 @@ class slab_plan final : public plan {
 };
 
 double cost(const context& ctx, const problem& p) {
-    constexpr double clocks_a_us = 1750, launch_us = 2;
+    constexpr double clocks_a_us = 1750, launch_us = 2.8;
     return launch_us + clocks_of(ctx, p, instance_for(ctx, p).shape) / clocks_a_us;
 }
 

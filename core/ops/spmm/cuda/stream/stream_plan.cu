@@ -144,9 +144,10 @@ double count_vectors(const sr_bcrs_view& a) {
 
 // The records of A over the memory's bandwidth, for further panels over that of L2, unless the
 // gathers take longer; B into every multiprocessor through L2, again for each tile if it comes in
-// segments, before each of which the warps wait for each other.
+// segments, before each of which the warps wait for each other. Where panels share the
+// multiprocessors, a CTA has many bundles to finish.
 double cost_of(const context& ctx, const problem& p, const cutting& cut) {
-    constexpr double launch_us = 2.5, unit_us = 2.5;
+    constexpr double launch_us = 3.2, unit_us = 2.5, finished_bundle_us = 0.14;
     constexpr double memory_bytes_per_us = 4.2e6, l2_bytes_per_us = 8e6;
     constexpr double fill_bytes_per_us = 6e4, gathered_bytes_per_us = 2e5;  // of a multiprocessor
     const operand_kind kind = *kind_of(p.pair());
@@ -165,7 +166,11 @@ double cost_of(const context& ctx, const problem& p, const cutting& cut) {
     const double waits = unit_us * static_cast<double>(cut.source.segments * tiles - 1);
     const double ctas = static_cast<double>(cut.ctas) * panels * static_cast<double>(p.batch_count);
     const double waves = std::max(1.0, ctas / magicube::cuda::multiprocessors(ctx.ordinal));
-    return launch_us + std::max(streaming, gathering * waves) + (fills + waits) * waves;
+    const double finishing = cut.panels == 1
+                                 ? 0
+                                 : finished_bundle_us * static_cast<double>(cut.source.bundles) /
+                                       static_cast<double>(cut.ctas);
+    return launch_us + std::max(streaming, gathering * waves) + (fills + waits + finishing) * waves;
 }
 
 // One panel where a kernel's sums hold all columns; otherwise the width that costs least.
