@@ -28,7 +28,7 @@ case_result measure(const session& s, stopwatch& watch, const spmm_case& c, cons
         if (!result.mistake.empty()) return result;
         sides.push_back(plain->as_side("magicube-int8"));
     }
-    peer_products peers = make_peers(s, c, own.a_pattern(), o.cold, o.peers, watch);
+    peer_products peers = make_peers(s, c, own.a(), o.cold, o.peers, watch);
     for (side& peer : peers.sides) sides.push_back(std::move(peer));
     result.missing = std::move(peers.missing);
 
@@ -43,8 +43,8 @@ case_result measure(const session& s, stopwatch& watch, const spmm_case& c, cons
     }
     result.plan_bytes = own.plan_bytes();
     result.advice = own.advice();
-    result.problem.stride = own.a_pattern().stride;
-    result.amount = count_work(s, c, own.a_pattern(), o.cold);
+    if (own.a().vectors()) result.problem.stride = own.a().vectors()->stride;
+    result.amount = count_work(s, c, own.a(), o.cold);
     result.limit = find_bound(s, c, result.amount, result.own.time.megahertz);
     return result;
 }

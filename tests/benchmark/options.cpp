@@ -8,22 +8,26 @@
 namespace bench {
 
 const char* const usage =
-    R"(magicube-bench spmm: times C (m x n) = A (m x k, sparse) * B (k x n) on CUDA device 0.
+    R"(magicube-bench spmm | vnm: times C (m x n) = A (m x k, sparse) * B (k x n) on CUDA device 0.
 
   --m, --k N            sizes (4096)
   --n N[,N...]          size, or several (4096)
-  --vector-length V[,V...]   1, 2, 4, 8, 16, 32 or 64 (8)
-  --stride S            slots a chunk of A's layout; 0: the default (0)
-  --sparsity S[,S...]   share of vectors that do not exist (0.9)
-  --lhs, --rhs, --out T types of A, B, C: int8, int16, fp16, ... (int8, int8, int32)
+  --vector-length V[,V...]   spmm: 1, 2, 4, 8, 16, 32 or 64 (8); vnm: 1, 16, 32, 64, 128 or 256 (128)
+  --stride S            spmm: slots a chunk of A's layout; 0: the default (0)
+  --sparsity S[,S...]   spmm: share of vectors that do not exist (0.9)
+  --group M[,M...]      vnm: columns of a group, of which a row keeps two; 4 is plain 2:4 (8)
+  --lhs, --rhs T        spmm: types of A and B: int8, int16, fp16, ... (int8, int8)
+  --type T              vnm: type of A and B: fp16, bf16, int8 or e4m3 (fp16)
+  --out T               type of C (spmm: int32; vnm: fp16, and for int8 int32)
   --b-order, --c-order row|col
-  --pattern uniform|lognormal   lengths of block rows
+  --pattern uniform|lognormal   spmm: lengths of block rows
   --scales              one scale a row of A and one a column of B; not with --out int32
   --ld-padding P        elements between two rows or columns of B and of C (0)
   --implementation NAME force one; else the library chooses
   --cold                rotate among copies of A and B of more than 200 MB in all
-  --peers[=PART,...]    time cuBLASLt and cuSPARSE too (only those whose name contains a PART)
-  --baseline            time int8 x int8 -> int32, row-major, uniform, unpadded too
+  --peers[=PART,...]    time cuBLASLt and cuSPARSE (vnm: cuSPARSELt) too, only those whose name
+                        contains a PART
+  --baseline            spmm: time int8 x int8 -> int32, row-major, uniform, unpadded too
   --seconds S           time for each side in each round (0.5)
   --rounds R            rounds, the sides taking turns (3)
   --seed X              of patterns and data (1)
@@ -87,6 +91,8 @@ struct reader {
     spmm_case base;
     std::vector<int64_t> columns{4096};
     std::vector<int64_t> vector_lengths{8};
+    std::vector<int64_t> groups{0};
+    bool out_given = false;
     std::vector<double> sparsities{0.9};
 
     using handler = std::function<void(const std::string& option, const std::string& value)>;
@@ -112,28 +118,32 @@ struct reader {
         };
     }
 
-    reader() {
+    // The operation: spmm, or vnm.
+    explicit reader(bool vnm) {
+        add_common(vnm);
+        if (vnm) {
+            add_vnm();
+        } else {
+            add_spmm();
+        }
+    }
+    reader(const reader&) = delete;
+
+    void add_common(bool vnm) {
         with_value["--m"] = size_into(base.m, 1, largest);
         with_value["--k"] = size_into(base.k, 1, largest);
         with_value["--n"] = [this](const auto& option, const auto& value) {
             columns = numbers<int64_t>(option, value, 1, largest);
         };
-        with_value["--vector-length"] = [this](const auto& option, const auto& value) {
-            vector_lengths = numbers<int64_t>(option, value, 1, 64);
+        with_value["--vector-length"] = [this, vnm](const auto& option, const auto& value) {
+            vector_lengths = numbers<int64_t>(option, value, 1, vnm ? 256 : 64);
         };
-        with_value["--stride"] = size_into(base.stride, 0, 32);
-        with_value["--sparsity"] = [this](const auto& option, const auto& value) {
-            sparsities = numbers<double>(option, value, 0, 1);
+        with_value["--out"] = [this](const auto& option, const auto& value) {
+            base.out = type_named(option, value);
+            out_given = true;
         };
-        with_value["--lhs"] = type_into(base.lhs);
-        with_value["--rhs"] = type_into(base.rhs);
-        with_value["--out"] = type_into(base.out);
         with_value["--b-order"] = order_into(base.b_order);
         with_value["--c-order"] = order_into(base.c_order);
-        with_value["--pattern"] = [this](const auto& option, const auto& value) {
-            base.lengths = one_of(option, value, "uniform", row_lengths::uniform, "lognormal",
-                                  row_lengths::lognormal);
-        };
         with_value["--ld-padding"] = size_into(base.ld_padding, 0, 1 << 20);
         with_value["--implementation"] = [this](const auto&, const auto& value) {
             base.implementation = value;
@@ -145,13 +155,37 @@ struct reader {
         with_value["--seed"] = size_into(base.seed, 0, INT64_MAX);
         flags["--scales"] = [this] { base.scales = true; };
         flags["--cold"] = [this] { result.cold = true; };
-        flags["--baseline"] = [this] { result.baseline = true; };
         flags["--json"] = [this] { result.json = true; };
         flags["--markdown"] = [this] { result.markdown = true; };
         flags["--help"] = [this] { result.help = true; };
         flags["--peers"] = [this] { result.peers = {""}; };
     }
-    reader(const reader&) = delete;
+
+    void add_spmm() {
+        with_value["--stride"] = size_into(base.stride, 0, 32);
+        with_value["--sparsity"] = [this](const auto& option, const auto& value) {
+            sparsities = numbers<double>(option, value, 0, 1);
+        };
+        with_value["--lhs"] = type_into(base.lhs);
+        with_value["--rhs"] = type_into(base.rhs);
+        with_value["--pattern"] = [this](const auto& option, const auto& value) {
+            base.lengths = one_of(option, value, "uniform", row_lengths::uniform, "lognormal",
+                                  row_lengths::lognormal);
+        };
+        flags["--baseline"] = [this] { result.baseline = true; };
+    }
+
+    void add_vnm() {
+        base.lhs = base.rhs = base.out = MAGICUBE_FP16;
+        vector_lengths = {128};
+        groups = {8};
+        with_value["--group"] = [this](const auto& option, const auto& value) {
+            groups = numbers<int64_t>(option, value, 4, 65535);
+        };
+        with_value["--type"] = [this](const auto& option, const auto& value) {
+            base.lhs = base.rhs = type_named(option, value);
+        };
+    }
 
     void read(int count, char** arguments) {
         for (int i = 0; i < count; ++i) {
@@ -173,12 +207,15 @@ struct reader {
     void multiply() {
         for (int64_t n : columns) {
             for (int64_t vector_length : vector_lengths) {
-                for (double sparsity : sparsities) {
-                    spmm_case c = base;
-                    c.n = n;
-                    c.vector_length = static_cast<int>(vector_length);
-                    c.sparsity = sparsity;
-                    result.cases.push_back(c);
+                for (int64_t group : groups) {
+                    for (double sparsity : sparsities) {
+                        spmm_case c = base;
+                        c.n = n;
+                        c.vector_length = static_cast<int>(vector_length);
+                        c.group = static_cast<int>(group);
+                        c.sparsity = group ? 1 - 2.0 / static_cast<double>(group) : sparsity;
+                        result.cases.push_back(c);
+                    }
                 }
             }
         }
@@ -188,15 +225,18 @@ struct reader {
 }  // namespace
 
 options parse_options(int count, char** arguments) {
-    reader r;
-    if (count > 1 && std::string(arguments[1]) == "--help") {
-        r.result.help = true;
-        return r.result;
+    const std::string operation = count > 1 ? arguments[1] : "";
+    if (operation == "--help") {
+        options o;
+        o.help = true;
+        return o;
     }
-    if (count < 2 || std::string(arguments[1]) != "spmm") {
-        throw usage_error("the first argument must be an operation: spmm");
+    if (operation != "spmm" && operation != "vnm") {
+        throw usage_error("the first argument must be an operation: spmm or vnm");
     }
+    reader r(operation == "vnm");
     r.read(count - 2, arguments + 2);
+    if (!r.out_given && r.base.lhs == MAGICUBE_INT8) r.base.out = MAGICUBE_INT32;
     if (r.base.scales && r.base.out == MAGICUBE_INT32) {
         throw usage_error("--scales needs --out fp32, fp16, bf16 or int8; int32 takes no scale");
     }

@@ -9,14 +9,6 @@
 namespace bench {
 namespace {
 
-pattern make_pattern_of(const spmm_case& c, generator& random) {
-    int32_t stride = c.stride;
-    if (stride == 0)
-        check(magicubeSrBcrsDefaultStride(c.vector_length, c.lhs, &stride),
-              "magicubeSrBcrsDefaultStride");
-    return make_pattern({c.m, c.k, c.vector_length, stride, 1 - c.sparsity, c.lengths}, random);
-}
-
 // The line that says that dense would be faster, if there is one.
 std::string advice_in(const std::string& reasons) {
     std::istringstream lines(reasons);
@@ -26,28 +18,11 @@ std::string advice_in(const std::string& reasons) {
 }
 
 // Brings results that are rounded to 8 or 16 bits into their range.
-float choose_alpha(const spmm_case& c, const pattern& p) {
+float choose_alpha(const spmm_case& c, const sparse_data& a) {
     if (c.out == MAGICUBE_INT32) return 1;
-    const double terms = std::max(1.0, static_cast<double>(p.vectors()) / p.block_rows());
-    const double size = std::sqrt(terms) * typical_magnitude(c.lhs) * typical_magnitude(c.rhs);
+    const double size = std::sqrt(std::max(1.0, a.elements_a_row())) * typical_magnitude(c.lhs) *
+                        typical_magnitude(c.rhs);
     return static_cast<float>((c.out == MAGICUBE_INT8 ? 40 : 1) / size);
-}
-
-// Rows past M in the last block row do not exist: their values are zero.
-void clear_missing_rows(const pattern& p, magicubeDataType_t type, byte_vector& values) {
-    const int64_t last = p.block_rows() - 1, v_size = p.vector_length, stride = p.stride;
-    const int bits = magicubeGetDataTypeBits(type);
-    for (int64_t slot = p.row_begin[last]; slot < p.slots(); ++slot) {
-        for (int64_t v = p.rows - last * v_size; v < v_size; ++v) {
-            const int64_t index = slot / stride * v_size * stride + v * stride + slot % stride;
-            const int64_t at = index * bits / 8;
-            if (bits == 4) {
-                values[at] = static_cast<uint8_t>(values[at] & (index % 2 ? 0x0f : 0xf0));
-            } else {
-                std::fill_n(&values[at], bits / 8, uint8_t{0});
-            }
-        }
-    }
 }
 
 }  // namespace
@@ -58,19 +33,17 @@ own_product::own_product(const session& s, const spmm_case& c, bool cold)
       b_(c.k, c.n, c.rhs, c.b_order, c.ld_padding),
       c_(c.m, c.n, c.out, c.c_order, c.ld_padding) {
     generator random(c.seed);
-    pattern_ = make_pattern_of(c, random);
-    alpha_ = choose_alpha(c, pattern_);
+    a_ = make_sparse_data(c, random);
+    alpha_ = choose_alpha(c, *a_);
     make_operands(random);
     make_plans(cold);
 }
 
 void own_product::make_operands(generator& random) {
-    values_ = random_elements(case_.lhs, pattern_.slots() * pattern_.vector_length, random);
-    clear_missing_rows(pattern_, case_.lhs, values_);
     b_.elements = random_elements(b_.type, b_.element_count(), random);
     if (case_.scales) {
         // Padded to whole block rows, so that the check can take those of any block row.
-        a_scale_ = random_scales(pattern_.block_rows() * pattern_.vector_length, random);
+        a_scale_ = random_scales(a_->block_row_count() * a_->vector_length, random);
         b_scale_ = random_scales(case_.n, random);
         a_scale_device_ = upload(session_, a_scale_);
         b_scale_device_ = upload(session_, b_scale_);
@@ -80,13 +53,14 @@ void own_product::make_operands(generator& random) {
 }
 
 void own_product::make_plans(bool cold) {
-    const auto row_begin = upload(session_, pattern_.row_begin);
-    const auto row_end = upload(session_, pattern_.row_end);
-    const auto col_indices = upload(session_, pattern_.col_indices);
-    const auto values = upload(session_, values_);
-    const auto a = describe(pattern_, case_.lhs,
-                            {row_begin.data(), row_end.data(),
-                             static_cast<const int32_t*>(col_indices.data()), values.data()});
+    std::vector<device_array> arrays;
+    std::vector<const void*> indices;
+    for (const auto& array : a_->index_arrays()) {
+        arrays.push_back(upload(session_, array.data, array.bytes));
+        indices.push_back(arrays.back().data());
+    }
+    const auto values = upload(session_, a_->values);
+    const auto a = a_->describe(indices, values.data());
     magicubeSpMMProblem_t problem = make_problem(case_, a);
     problem.implementation = case_.implementation.empty() ? nullptr : case_.implementation.c_str();
 
@@ -125,13 +99,12 @@ side own_product::as_side(const std::string& name) {
 // The first, the last and some between them, fewer where the CPU has more to do for each.
 std::vector<int64_t> own_product::sampled_block_rows() const {
     constexpr double products = 2e8;
-    const double products_each = static_cast<double>(pattern_.slots()) /
-                                 static_cast<double>(pattern_.block_rows()) *
-                                 pattern_.vector_length * static_cast<double>(case_.n);
+    const double products_each =
+        a_->elements_a_row() * a_->vector_length * static_cast<double>(case_.n);
     const auto count = static_cast<int64_t>(std::clamp(products / (1 + products_each), 4.0, 32.0));
     std::vector<int64_t> rows;
     for (int64_t i = 0; i < count; ++i) {
-        rows.push_back(i * (pattern_.block_rows() - 1) / std::max<int64_t>(1, count - 1));
+        rows.push_back(i * (a_->block_row_count() - 1) / std::max<int64_t>(1, count - 1));
     }
     rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
     return rows;
@@ -143,8 +116,8 @@ std::string own_product::mistake() {
           "magicubeMemset");
     launch(0);
     c_.elements = download(session_, c_device_);
-    return find_mistake(session_.cpu, case_, {pattern_, values_, b_, a_scale_, b_scale_, alpha_},
-                        c_, sampled_block_rows());
+    return find_mistake(session_.cpu, case_, {*a_, b_, a_scale_, b_scale_, alpha_}, c_,
+                        sampled_block_rows());
 }
 
 }  // namespace bench

@@ -8,6 +8,7 @@
 #include "data.hpp"
 #include "device.hpp"
 #include "side.hpp"
+#include "sparse_data.hpp"
 #include "spmm_call.hpp"
 #include "spmm_case.hpp"
 
@@ -24,7 +25,7 @@ class own_product {
     // What is wrong, or empty.
     std::string mistake();
 
-    const pattern& a_pattern() const { return pattern_; }
+    const sparse_data& a() const { return *a_; }
     const std::string& implementation() const { return implementation_; }
     int64_t plan_bytes() const { return plan_bytes_; }
     // What the plan says of the dense product, or empty.
@@ -38,8 +39,7 @@ class own_product {
 
     const session& session_;
     spmm_case case_;
-    pattern pattern_;
-    byte_vector values_;
+    std::unique_ptr<sparse_data> a_;
     dense_data b_, c_;
     std::vector<float> a_scale_, b_scale_;
     float alpha_ = 1;

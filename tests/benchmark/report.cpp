@@ -25,10 +25,12 @@ double tops(double operations, double us) {
 }
 
 std::string describe(const spmm_case& c, bool cold) {
+    const std::string format_words =
+        c.is_vnm() ? text(c.vector_length, ":2:", c.group)
+                   : text("V ", c.vector_length, ", ", 100 * c.sparsity, " %");
     std::string words =
-        text(c.m, " x ", c.k, " x ", c.n, ", V ", c.vector_length, ", ", 100 * c.sparsity, " %, ",
-             magicubeGetDataTypeName(c.lhs), " x ", magicubeGetDataTypeName(c.rhs), " -> ",
-             magicubeGetDataTypeName(c.out));
+        text(c.m, " x ", c.k, " x ", c.n, ", ", format_words, ", ", magicubeGetDataTypeName(c.lhs),
+             " x ", magicubeGetDataTypeName(c.rhs), " -> ", magicubeGetDataTypeName(c.out));
     if (c.b_order == MAGICUBE_ORDER_COL) words += ", B col";
     if (c.c_order == MAGICUBE_ORDER_COL) words += ", C col";
     if (c.scales) words += ", scales";
@@ -91,20 +93,25 @@ void add_timing(json_object& json, const timing& t) {
 
 void add_problem(json_object& json, const case_result& r) {
     const spmm_case& c = r.problem;
-    json.add("operation", std::string("spmm"));
+    json.add("operation", std::string(c.operation()));
     json.add("device", std::string("cuda"));
     json.add("m", static_cast<double>(c.m));
     json.add("k", static_cast<double>(c.k));
     json.add("n", static_cast<double>(c.n));
     json.add("vector_length", static_cast<double>(c.vector_length));
-    json.add("stride", static_cast<double>(c.stride));
+    if (c.is_vnm()) {
+        json.add("group", static_cast<double>(c.group));
+    } else {
+        json.add("stride", static_cast<double>(c.stride));
+        json.add("pattern",
+                 std::string(c.lengths == row_lengths::uniform ? "uniform" : "lognormal"));
+    }
     json.add("sparsity", c.sparsity);
     json.add("lhs", std::string(magicubeGetDataTypeName(c.lhs)));
     json.add("rhs", std::string(magicubeGetDataTypeName(c.rhs)));
     json.add("out", std::string(magicubeGetDataTypeName(c.out)));
     json.add("b_order", std::string(order_name(c.b_order)));
     json.add("c_order", std::string(order_name(c.c_order)));
-    json.add("pattern", std::string(c.lengths == row_lengths::uniform ? "uniform" : "lognormal"));
     json.add("scales", c.scales);
     json.add("ld_padding", static_cast<double>(c.ld_padding));
     json.add("cold", r.cold);

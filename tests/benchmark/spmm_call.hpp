@@ -28,23 +28,6 @@ inline dense_descriptor describe(const dense_data& shape, void* elements) {
     return dense_descriptor(matrix);
 }
 
-// Arrays of a pattern, in host memory or on the GPU.
-struct sparse_arrays {
-    const void *row_begin, *row_end;
-    const int32_t* col_indices;
-    const void* values;
-};
-
-inline sparse_descriptor describe(const pattern& p, magicubeDataType_t type,
-                                  const sparse_arrays& arrays) {
-    magicubeConstSpMatDescr_t matrix = nullptr;
-    check(magicubeCreateConstSrBcrs(&matrix, p.rows, p.cols, p.vector_length, p.stride, p.slots(),
-                                    arrays.row_begin, arrays.row_end, arrays.col_indices,
-                                    arrays.values, MAGICUBE_INDEX_64, type),
-          "magicubeCreateConstSrBcrs");
-    return sparse_descriptor(matrix);
-}
-
 inline magicubeSpMMProblem_t make_problem(const spmm_case& c, const sparse_descriptor& a) {
     magicubeSpMMProblem_t problem = MAGICUBE_SPMM_PROBLEM_INIT;
     problem.A = a.get();

@@ -13,6 +13,7 @@ struct spmm_case {
     int64_t m = 4096, k = 4096, n = 4096;
     int vector_length = 8;
     int stride = 0;  // 0: the default of the vector length and type
+    int group = 0;   // columns of a group of V:N:M, of which a row keeps two; 0: SR-BCRS
     double sparsity = 0.9;
     magicubeDataType_t lhs = MAGICUBE_INT8, rhs = MAGICUBE_INT8, out = MAGICUBE_INT32;
     magicubeOrder_t b_order = MAGICUBE_ORDER_ROW, c_order = MAGICUBE_ORDER_ROW;
@@ -21,6 +22,9 @@ struct spmm_case {
     int64_t ld_padding = 0;  // elements between the end of a row (or column) and the next
     std::string implementation;
     uint64_t seed = 1;
+
+    bool is_vnm() const { return group != 0; }
+    const char* operation() const { return is_vnm() ? "vnm" : "spmm"; }
 
     // What other types, layouts and patterns are compared with: the plain case of the same size.
     spmm_case baseline() const {

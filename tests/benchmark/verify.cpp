@@ -12,34 +12,16 @@ namespace {
 
 // Some block rows of A as a matrix of their own.
 struct excerpt {
-    pattern rows;
-    byte_vector values;
+    std::unique_ptr<sparse_data> rows;
     std::vector<float> a_scale;
 
-    excerpt(const host_operands& from, magicubeDataType_t type,
-            const std::vector<int64_t>& block_rows) {
-        const pattern& p = from.a_pattern;
-        const int64_t v_size = p.vector_length;
-        rows = {static_cast<int64_t>(block_rows.size()) * v_size,
-                p.cols,
-                p.vector_length,
-                p.stride,
-                {},
-                {},
-                {}};
+    excerpt(const host_operands& from, const std::vector<int64_t>& block_rows)
+        : rows(from.a.block_rows(block_rows)) {
+        const int64_t v_size = from.a.vector_length;
         for (int64_t row : block_rows) {
-            const int64_t begin = p.row_begin[row], length = p.row_end[row] - begin;
-            const int64_t end = begin + round_up(length, p.stride);
-            rows.row_begin.push_back(rows.slots());
-            rows.row_end.push_back(rows.slots() + length);
-            rows.col_indices.insert(rows.col_indices.end(), &p.col_indices[begin],
-                                    p.col_indices.data() + end);
-            values.insert(values.end(), from.values.begin() + bytes_of(type, begin * v_size),
-                          from.values.begin() + bytes_of(type, end * v_size));
-            if (!from.a_scale.empty()) {
-                const auto scales = from.a_scale.begin() + row * v_size;
-                a_scale.insert(a_scale.end(), scales, scales + v_size);
-            }
+            if (from.a_scale.empty()) break;
+            const auto scales = from.a_scale.begin() + row * v_size;
+            a_scale.insert(a_scale.end(), scales, scales + v_size);
         }
     }
 };
@@ -55,9 +37,9 @@ struct cpu_memory {
 
 dense_data compute(magicubeHandle_t cpu, const spmm_case& c, const excerpt& a, const dense_data& b,
                    const host_operands& operands) {
-    const auto matrix = describe(a.rows, c.lhs,
-                                 {a.rows.row_begin.data(), a.rows.row_end.data(),
-                                  a.rows.col_indices.data(), a.values.data()});
+    std::vector<const void*> indices;
+    for (const auto& array : a.rows->index_arrays()) indices.push_back(array.data);
+    const auto matrix = a.rows->describe(indices, a.rows->values.data());
     magicubeSpMMProblem_t problem = make_problem(c, matrix);
     problem.c_order = MAGICUBE_ORDER_ROW;
     problem.implementation = "reference";
@@ -65,7 +47,7 @@ dense_data compute(magicubeHandle_t cpu, const spmm_case& c, const excerpt& a, c
     check(magicubeSpMM_bufferSize(cpu, &problem, &sizes), "magicubeSpMM_bufferSize");
     const auto plan = make_plan(cpu, problem);
 
-    dense_data result(a.rows.rows, c.n, c.out, MAGICUBE_ORDER_ROW, 0);
+    dense_data result(a.rows->rows, c.n, c.out, MAGICUBE_ORDER_ROW, 0);
     result.elements.resize(static_cast<size_t>(result.byte_count()));
     const auto b_matrix = describe(b, const_cast<uint8_t*>(b.elements.data()));
     const auto c_matrix = describe(result, result.elements.data());
@@ -80,24 +62,20 @@ dense_data compute(magicubeHandle_t cpu, const spmm_case& c, const excerpt& a, c
 }
 
 // The same product of the operands' magnitudes, which bounds how far rounding can go.
-dense_data compute_magnitudes(magicubeHandle_t cpu, spmm_case c, excerpt a,
+dense_data compute_magnitudes(magicubeHandle_t cpu, spmm_case c, const excerpt& a,
                               const host_operands& operands) {
     dense_data b = operands.b;
     b.elements = magnitudes(std::move(b.elements), c.rhs);
-    a.values = magnitudes(std::move(a.values), c.lhs);
+    a.rows->values = magnitudes(std::move(a.rows->values), c.lhs);
     c.out = MAGICUBE_FP32;
     return compute(cpu, c, a, b, operands);
 }
 
 // Error of one sum, relative to the sum of magnitudes. The Tensor Cores' sums of 8-bit floats keep
 // about 13 bits.
-double sum_error(const spmm_case& c, const pattern& p) {
+double sum_error(const spmm_case& c, const sparse_data& a) {
     if (c.lhs == MAGICUBE_E4M3) return 0x1p-9;
-    int64_t longest = 64;
-    for (int64_t i = 0; i < p.block_rows(); ++i) {
-        longest = std::max(longest, p.row_end[i] - p.row_begin[i]);
-    }
-    return static_cast<double>(longest) * 0x1p-23;
+    return static_cast<double>(std::max<int64_t>(64, a.longest_row())) * 0x1p-23;
 }
 
 double rounding_error(magicubeDataType_t type, double value) {
@@ -117,11 +95,11 @@ double rounding_error(magicubeDataType_t type, double value) {
 
 std::string find_mistake(magicubeHandle_t cpu, const spmm_case& c, const host_operands& operands,
                          const dense_data& result, const std::vector<int64_t>& block_rows) {
-    const excerpt a(operands, c.lhs, block_rows);
+    const excerpt a(operands, block_rows);
     const dense_data expected = compute(cpu, c, a, operands.b, operands);
     const bool exact = is_integer(c.lhs);
     const dense_data bound = exact ? expected : compute_magnitudes(cpu, c, a, operands);
-    const double error = sum_error(c, a.rows);
+    const double error = sum_error(c, *a.rows);
     for (int64_t i = 0; i < expected.rows; ++i) {
         const int64_t row = block_rows[static_cast<size_t>(i / c.vector_length)] * c.vector_length +
                             i % c.vector_length;

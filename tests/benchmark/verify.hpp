@@ -7,13 +7,13 @@
 
 #include "data.hpp"
 #include "magicube/magicube.h"
+#include "sparse_data.hpp"
 #include "spmm_case.hpp"
 
 namespace bench {
 
 struct host_operands {
-    const pattern& a_pattern;
-    const byte_vector& values;
+    const sparse_data& a;
     const dense_data& b;
     const std::vector<float>&a_scale, &b_scale;  // empty without scales
     float alpha;

@@ -5,16 +5,23 @@
 
 namespace bench {
 
-peer_products make_peers(const session& s, const spmm_case& c, const pattern& a, bool cold,
+peer_products make_peers(const session& s, const spmm_case& c, const sparse_data& a, bool cold,
                          const std::vector<std::string>& parts, stopwatch& watch) {
     using maker = std::function<std::vector<side>()>;
-    const std::pair<const char*, maker> makers[] = {
+    std::vector<std::pair<const char*, maker>> makers = {
         {"cuBLASLt-int8", [&] { return cublaslt_int8(s, c, cold); }},
-        {"cuBLASLt-fp16", [&] { return cublaslt_fp16(s, c, cold); }},
-        {"cuSPARSE-CSR-fp16", [&] { return cusparse_csr(s, c, a, cold); }},
-        {"cuSPARSE-BSR-fp16", [&] { return cusparse_bsr(s, c, cold); }},
-        {"cuSPARSE-Blocked-ELL-fp16", [&] { return cusparse_blocked_ell(s, c, cold); }},
-    };
+        {"cuBLASLt-fp16", [&] { return cublaslt_fp16(s, c, cold); }}};
+    if (c.is_vnm()) {
+        makers.emplace_back(c.lhs == MAGICUBE_INT8 ? "cuSPARSELt-2:4-int8" : "cuSPARSELt-2:4-fp16",
+                            [&] { return cusparselt(s, c, cold); });
+    }
+    if (const pattern* vectors = a.vectors()) {
+        makers.emplace_back("cuSPARSE-CSR-fp16",
+                            [&, vectors] { return cusparse_csr(s, c, *vectors, cold); });
+        makers.emplace_back("cuSPARSE-BSR-fp16", [&] { return cusparse_bsr(s, c, cold); });
+        makers.emplace_back("cuSPARSE-Blocked-ELL-fp16",
+                            [&] { return cusparse_blocked_ell(s, c, cold); });
+    }
     peer_products result;
     for (const auto& [name, make] : makers) {
         const std::string full = name;

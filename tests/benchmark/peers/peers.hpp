@@ -17,7 +17,7 @@ struct peer_products {
 };
 
 // The peers whose name contains one of the parts, each with its fastest algorithm.
-peer_products make_peers(const session& s, const spmm_case& c, const pattern& a, bool cold,
+peer_products make_peers(const session& s, const spmm_case& c, const sparse_data& a, bool cold,
                          const std::vector<std::string>& parts, stopwatch& watch);
 
 // The candidates of one peer. Operands are dense for cuBLASLt, whose layouts are those it is
@@ -31,5 +31,9 @@ std::vector<side> cusparse_csr(const session& s, const spmm_case& c, const patte
 // formats cannot hold column vectors without filling them up to blocks.
 std::vector<side> cusparse_bsr(const session& s, const spmm_case& c, bool cold);
 std::vector<side> cusparse_blocked_ell(const session& s, const spmm_case& c, bool cold);
+
+// A matrix of 2:4, which is what V:N:M becomes with groups of four columns, pruned from random
+// elements; int8 to int32 if the case's elements are int8, fp16 otherwise.
+std::vector<side> cusparselt(const session& s, const spmm_case& c, bool cold);
 
 }  // namespace bench

@@ -4,9 +4,9 @@
 // Rows of A are taken in tiles of `tile_rows` that lie in one block row, groups of columns in units
 // of 16, which select 64 rows of B. A tile's unit has
 //
-//     values    for each 16 rows the fragments of A that lanes feed to the sparse MMA, 16 bytes a
-//               lane and step; types of 8 bits take a unit in one step of 64 selected rows, types
-//               of 16 bits in two of 32
+//     values    of each 16 rows. Types of 16 bits: rows of 32 elements (64 bytes), 16-byte chunk c
+//               of row r at c ^ (r / 2 % 4), which both ldmatrix and wgmma's 64-byte swizzle take.
+//               Types of 8 bits: the fragments that lanes feed to the sparse MMA, 16 bytes a lane
 //     metadata  for each 16 rows a word a lane, as the MMA takes the positions of groups (4 bits
 //               each): of 16-bit types lane g * 4 + t has those of the groups 4t .. 4t + 3, of row
 //               g in its low half and of row g + 8 in its high half; of 8-bit types those of eight
@@ -38,15 +38,12 @@ constexpr int value_bytes(int element_bytes) {
 
 // Where a kept value lies among those of its 16 rows and unit, in elements: value i of a group.
 MAGICUBE_HOST_DEVICE constexpr int value_place(int element_bytes, int row, int group, int i) {
-    // Both steps of the 16-bit types have the fragment layout of a dense 16 x 16 matrix, the one
-    // step of the 8-bit types that of 16 x 32: a register holds 4 bytes of a row.
-    const int a_register = 4 / element_bytes;
-    const int a_step = 16 * a_register / 2;
     const int kept = group * 2 + i;
-    const int step = kept / a_step, column = kept % a_step;
-    const int lane = row % 8 * 4 + column % (4 * a_register) / a_register;
-    const int reg = column / (4 * a_register) * 2 + row / 8;
-    return ((step * 32 + lane) * 4 + reg) * a_register + column % a_register;
+    if (element_bytes == 2) return row * 32 + ((kept / 8) ^ (row / 2 % 4)) * 8 + kept % 8;
+    // The fragment layout of a dense 16 x 32 matrix: a register holds 4 bytes of a row.
+    const int lane = row % 8 * 4 + kept % 16 / 4;
+    const int reg = kept / 16 * 2 + row / 8;
+    return (lane * 4 + reg) * 4 + kept % 4;
 }
 
 // Which of the unit's rows in shared memory is the selected column `place` of a group. ldmatrix and

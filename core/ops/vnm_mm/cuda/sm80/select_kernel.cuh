@@ -137,14 +137,13 @@ __device__ __forceinline__ void multiply_unit(sums_of<Operands, Traits>& acc, ui
     uint32_t b[Operands::squares][4];
     Operands::template load<Traits::pitch>(b, stage, Step, column, lane);
     const int set = row / mma_rows;
-    const uint32_t values =
-        stage + Traits::b_bytes + set * value_bytes(Traits::element_bytes) + Step * 512 + lane * 16;
+    const uint32_t values = stage + Traits::b_bytes + set * value_bytes(Traits::element_bytes);
     const uint32_t metadata =
         stage + Traits::b_bytes + Traits::values_bytes + set * metadata_bytes + lane * 4;
 #pragma unroll
     for (int m = 0; m < Traits::row_sets; ++m) {
-        const uint4 loaded = ptx::load_shared_v4(values + m * value_bytes(Traits::element_bytes));
-        const uint32_t a[4] = {loaded.x, loaded.y, loaded.z, loaded.w};
+        uint32_t a[4];
+        Operands::load_values(a, values + m * value_bytes(Traits::element_bytes), Step, lane);
         const uint32_t positions = ptx::load_shared_u32(metadata + m * metadata_bytes);
 #pragma unroll
         for (int s = 0; s < Operands::squares; ++s)

@@ -25,6 +25,10 @@ struct byte_operands {
     static constexpr int steps = 1;
     static constexpr int squares = 4;  // MMAs along the warp's columns
 
+    __device__ static void load_values(uint32_t (&a)[4], uint32_t values, int, int lane) {
+        const uint4 loaded = ptx::load_shared_v4(values + lane * 16);
+        a[0] = loaded.x, a[1] = loaded.y, a[2] = loaded.z, a[3] = loaded.w;
+    }
     template <int Pitch>
     __device__ static void load(uint32_t (&b)[squares][4], uint32_t rows, int, int column,
                                 int lane) {
@@ -81,6 +85,10 @@ struct half_operands {
     static constexpr int steps = 2;
     static constexpr int squares = 4;
 
+    __device__ static void load_values(uint32_t (&a)[4], uint32_t values, int step, int lane) {
+        const int row = lane % 16;
+        ptx::load_matrices(a, values + row * 64 + (((step * 2 + lane / 16) ^ (row / 2 % 4)) << 4));
+    }
     template <int Pitch>
     __device__ static void load(uint32_t (&b)[squares][4], uint32_t rows, int step, int column,
                                 int lane) {

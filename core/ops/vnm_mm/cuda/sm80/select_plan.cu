@@ -5,15 +5,10 @@
 #include <string>
 #include <utility>
 
-#include "core/common/checked.hpp"
 #include "core/device/cuda/check.hpp"
 #include "core/device/cuda/runtime.hpp"
-#include "core/device/device.hpp"
 #include "core/ops/make_plan.hpp"
-#include "core/ops/spmm/cuda/prepare_b.hpp"
-#include "core/ops/vnm_mm/cuda/sm80/select_launch.hpp"
-#include "core/ops/vnm_mm/cuda/sm80/select_pack.hpp"
-#include "core/ops/vnm_mm/vnm_mm.hpp"
+#include "core/ops/vnm_mm/cuda/sm80/packed_plan.hpp"
 
 namespace magicube::vnm_mm {
 namespace sm80 {
@@ -49,19 +44,10 @@ const char* operands_for(dtype type) {
 const select_instance* instance_for(const problem& p) {
     if (p.b_type != p.pattern.type) return nullptr;
     const std::string operands = operands_for(p.pattern.type);
-    const int32_t rows = std::min(p.pattern.vector_length, 128);
+    const int32_t rows = p.pattern.m == 4 ? 128 : std::min(p.pattern.vector_length, 128);
     for (const auto* i : instances)
         if (i->operands == operands && i->tile_rows == rows) return i;
     return nullptr;
-}
-
-pack_source source_of(const problem& p) {
-    return {p.pattern, instance_for(p)->tile_rows};
-}
-
-int64_t matrices_of(const problem& p) {
-    return p.pattern.values_stride != 0 ? p.pattern.batch_count
-                                        : std::min<int64_t>(p.pattern.batch_count, 1);
 }
 
 int load(const context& ctx, const select_instance& instance) {
@@ -86,7 +72,8 @@ std::string decline(const context& ctx, const problem& p) {
         return text("C has ", tiles, " tiles of columns; one launch takes ", most_in_grid);
     if (p.batch_count > most_in_grid)
         return text("the batch has ", p.batch_count, " matrices; one launch takes ", most_in_grid);
-    if (source_of(p).tiles() > INT32_MAX || source_of(p).units() > INT32_MAX / unit_rows)
+    const pack_source source = source_of(p, instance->tile_rows);
+    if (source.tiles() > INT32_MAX || source.units() > INT32_MAX / unit_rows)
         return "A has too many rows or groups for one launch";
     if (p.pattern.type == dtype::e4m3) {
         const int compiled = load(ctx, *instance);
@@ -96,110 +83,29 @@ std::string decline(const context& ctx, const problem& p) {
     return "";
 }
 
-// Where the sections of the plan's buffer lie, and those of an execution's workspace.
-struct layout {
-    int64_t values, metadata, columns, bytes;
-    int64_t values_apart, call_values, workspace_bytes;
-
-    explicit layout(const problem& p) {
-        const pack_source source = source_of(p);
-        const char* what = "the packed A";
-        values_apart = checked_mul(source.sets(), value_bytes(source.element_bytes()), what);
-        const int64_t value_bytes = checked_mul(values_apart, matrices_of(p), what);
-        const bool in_call = p.values == value_mode::per_call;
-        buffer_layout sections;
-        values = sections.reserve(in_call ? 0 : value_bytes, 1, what);
-        metadata = sections.reserve(source.sets(), metadata_bytes, what);
-        columns = sections.reserve(source.column_count(), 4, what);
-        bytes = sections.bytes();
-        buffer_layout of_call;
-        // A copy of B comes first, should the execution's B need one.
-        of_call.reserve(
-            spmm::cuda::shape_staged(p.b_type, p.pattern.cols, p.n_max, p.batch_count).bytes, 1,
-            "the workspace");
-        call_values = of_call.reserve(in_call ? value_bytes : 0, 1, what);
-        workspace_bytes = of_call.bytes();
-    }
-};
-
 buffer_needs needs(const context&, const problem& p) {
-    const layout at(p);
-    return {at.bytes, at.workspace_bytes};
+    return packed_needs(p, instance_for(p)->tile_rows);
 }
 
-class select_plan final : public plan {
+class select_plan final : public packed_plan {
   public:
     select_plan(const context& ctx, const vnm_mm::problem& p, plan_resources resources)
-        : plan(ctx, p, std::move(resources)), instance_(*instance_for(p)), source_(source_of(p)) {
-        const layout at(p);
-        char* buffer = this->resources().buffer.data();
-        values_ = reinterpret_cast<uint8_t*>(buffer + at.values);
-        call_values_ = at.call_values;
-        arguments_.values = values_;
-        arguments_.metadata = reinterpret_cast<const uint8_t*>(buffer + at.metadata);
-        arguments_.columns = reinterpret_cast<const int32_t*>(buffer + at.columns);
-        arguments_.values_apart = matrices_of(p) > 1 ? at.values_apart : 0;
-        arguments_.units = static_cast<int32_t>(source_.units());
-        arguments_.tiles_a_block = p.pattern.vector_length / instance_.tile_rows;
+        : packed_plan(ctx, p, std::move(resources), instance_for(p)->tile_rows),
+          instance_(*instance_for(p)) {
         load(ctx, instance_);
-        device_scope scope(ctx.ordinal);
-        check(pack_pattern(source_, reinterpret_cast<uint8_t*>(buffer + at.metadata),
-                           reinterpret_cast<int32_t*>(buffer + at.columns), ctx.stream),
-              "pack_pattern");
-        check(load_pack_values(), "values_kernel");
-        if (p.values != value_mode::per_call) pack(ctx, p.pattern.values, values_);
-        synchronize(ctx);  // A's arrays may be freed then
     }
 
-    void pack_values(const context& ctx, const void* values) override {
-        pack(ctx, values, values_);
-    }
-
-    vnm_view matrix_with(const void* values) const override {
-        vnm_view view = problem().pattern;
-        view.values = const_cast<void*>(values);  // not written: an operand
-        view.read_only = true;
-        return view;
-    }
-
-    void run(const context& ctx, const arguments& args) const override {
-        const auto& p = problem();
-        select_arguments k = arguments_;
-        k.store = spmm::cuda::make_store_arguments(ctx, p, args);
-        const dense_view b = spmm::cuda::is_staged(args.b)
-                                 ? args.b
-                                 : spmm::cuda::prepare_b(ctx, args.b, args.workspace);
-        if (p.values == value_mode::per_call) {
-            auto* values = static_cast<uint8_t*>(args.workspace) + call_values_;
-            pack(ctx, args.a_values, values);
-            k.values = values;
-        }
-        const int64_t element_bytes = instance_.element_bytes;
-        k.b = static_cast<const uint8_t*>(b.values);
-        k.b_pitch = b.ld * element_bytes;
-        k.b_apart = b.batch_stride * element_bytes;
-        k.b_columns = b.cols;
-        const dim3 grid(static_cast<unsigned>(source_.tiles()),
-                        static_cast<unsigned>(ceil_div(b.cols, int64_t{instance_.tile_columns})),
-                        static_cast<unsigned>(p.batch_count));
-        device_scope scope(ctx.ordinal);
-        check(instance_.launch(k, grid, ctx.stream), "select_kernel");
+  protected:
+    void launch(const context& ctx, const select_arguments& args) const override {
+        const dim3 grid(
+            static_cast<unsigned>(source().tiles()),
+            static_cast<unsigned>(ceil_div(args.b_columns, int64_t{instance_.tile_columns})),
+            static_cast<unsigned>(problem().batch_count));
+        check(instance_.launch(args, grid, ctx.stream), "select_kernel");
     }
 
   private:
-    void pack(const context& ctx, const void* values, uint8_t* target) const {
-        pack_source source = source_;
-        source.a.values = const_cast<void*>(values);  // not written
-        device_scope scope(ctx.ordinal);
-        check(sm80::pack_values(source, matrices_of(problem()), target, ctx.stream),
-              "values_kernel");
-    }
-
     const select_instance& instance_;
-    pack_source source_;
-    select_arguments arguments_{};
-    uint8_t* values_ = nullptr;
-    int64_t call_values_ = 0;
 };
 
 // The rows of B that all tiles gather, over what a multiprocessor gets from L2, or the products.
