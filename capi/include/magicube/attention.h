@@ -40,10 +40,11 @@
  *     log-sum-exp = m + log((float)l / T), taken in double
  * so that l sums the same rounded values as o_d does. Another implementation may meet the keys in
  * any order and round against a reference of its own that follows the largest score met so far:
- * what it sums in place of exp(s_j - m) differs from that by at most 1 / H, H = 2^(probability_bits
- * - 1) - 1, for each key, is never negative, and is the same in l and in o_d. Its statistics are
- * fp32. No two implementations need agree to the bit; with the p of each, |p_j - exp(s_j - m)| <=
- * 1 / H, both outputs lie within sum of |V_j - o| / (H * l) of the unrounded o. Queries without an
+ * what it sums in place of exp(s_j - m), say w_j, is never negative, differs from that by at most
+ * 1 / H, H = 2^(probability_bits - 1) - 1, and is the same in l and in o_d; its statistics are fp32.
+ * No two implementations need agree to the bit, but each output lies within sum of |V[j, d] - o| /
+ * (H * sum of w_j), times v_scale[d], of the o that exact exponentials give, beside errors of fp32
+ * and of out's rounding. Queries without an
  * allowed key, and scores of NaN and infinity (from scales), are as above.
  */
 #ifndef MAGICUBE_ATTENTION_H
@@ -92,8 +93,9 @@ typedef struct magicubeAttentionProblem {
 
 /*
  * Where element (b, h, i, d) of Q, K, V or out lies: at b * batch + h * head + i * row + d, in
- * elements. Strides are not negative, even for int4, and row is at least head_dim. Those of out keep its elements
- * apart: of its dimensions, the one with the larger stride steps over all of the others.
+ * elements. Strides are not negative, those of int4 are multiples of 2, and row is at least
+ * head_dim. Those of out keep its elements apart: of its dimensions, the one with the larger stride
+ * steps over all of the others.
  */
 typedef struct magicubeAttentionStrides {
     int64_t batch; /* 0: one for the whole batch (not for out). So for head */

@@ -89,6 +89,10 @@ public final class Attention {
         private boolean causalOffsets;
         private boolean keyLengths;
         private boolean logSumExp;
+        private int probabilityBits;
+        private Granularity qScale = Granularity.NONE;
+        private Granularity kScale = Granularity.NONE;
+        private Granularity vScale = Granularity.NONE;
 
         private Problem(SparseMatrix pattern) {
             this.pattern = Objects.requireNonNull(pattern, "pattern");
@@ -190,6 +194,50 @@ public final class Attention {
             return this;
         }
 
+        /**
+         * Sets the bits of the softmax where Q, K and V are integers.
+         *
+         * @param bits 16 or 8 for INT8, 8 or 4 for INT4; 0, as until set, for other types
+         * @return this
+         */
+        public Problem probabilityBits(int bits) {
+            probabilityBits = bits;
+            return this;
+        }
+
+        /**
+         * Sets what shares a scale of integers in Q.
+         *
+         * @param granularity NONE until set, TENSOR or ROW (one a query)
+         * @return this
+         */
+        public Problem qScale(Granularity granularity) {
+            qScale = granularity;
+            return this;
+        }
+
+        /**
+         * Sets what shares a scale of integers in K.
+         *
+         * @param granularity NONE until set, TENSOR or ROW (one a key)
+         * @return this
+         */
+        public Problem kScale(Granularity granularity) {
+            kScale = granularity;
+            return this;
+        }
+
+        /**
+         * Sets what shares a scale of integers in V.
+         *
+         * @param granularity NONE until set, TENSOR or COL (one a feature)
+         * @return this
+         */
+        public Problem vScale(Granularity granularity) {
+            vScale = granularity;
+            return this;
+        }
+
         @Override
         Problem self() {
             return this;
@@ -211,6 +259,10 @@ public final class Attention {
             struct.setKey_lengths(keyLengths ? 1 : 0);
             struct.setLog_sum_exp(logSumExp ? 1 : 0);
             struct.setImplementation(name);
+            struct.setProbability_bits(probabilityBits);
+            struct.setQ_scale(qScale.code);
+            struct.setK_scale(kScale.code);
+            struct.setV_scale(vScale.code);
             return struct;
         }
 
@@ -239,6 +291,9 @@ public final class Attention {
         private Memory causalOffsets;
         private Memory keyLengths;
         private Memory logSumExp;
+        private Memory qScale;
+        private Memory kScale;
+        private Memory vScale;
 
         private Args() {}
 
@@ -341,6 +396,39 @@ public final class Attention {
             return this;
         }
 
+        /**
+         * Sets the scales of integers in Q.
+         *
+         * @param scales one float, or (batch, qHeads, Lq) without gaps
+         * @return this
+         */
+        public Args qScale(Memory scales) {
+            qScale = scales;
+            return this;
+        }
+
+        /**
+         * Sets the scales of integers in K.
+         *
+         * @param scales one float, or (batch, kvHeads, Lk) without gaps
+         * @return this
+         */
+        public Args kScale(Memory scales) {
+            kScale = scales;
+            return this;
+        }
+
+        /**
+         * Sets the scales of integers in V.
+         *
+         * @param scales one float, or (batch, kvHeads, headDim) without gaps
+         * @return this
+         */
+        public Args vScale(Memory scales) {
+            vScale = scales;
+            return this;
+        }
+
         @Override
         Args self() {
             return this;
@@ -362,6 +450,9 @@ public final class Attention {
         private final boolean causalOffsets;
         private final boolean keyLengths;
         private final boolean logSumExp;
+        private final Granularity qScale;
+        private final Granularity kScale;
+        private final Granularity vScale;
 
         private Plan(long plan, Memory buffer, Problem problem) {
             super("Attention.Plan", plan, Native::magicubeAttention_destroyPlan, buffer);
@@ -376,6 +467,9 @@ public final class Attention {
             causalOffsets = problem.causalOffsets;
             keyLengths = problem.keyLengths;
             logSumExp = problem.logSumExp;
+            qScale = problem.qScale;
+            kScale = problem.kScale;
+            vScale = problem.vScale;
         }
 
         @Override
@@ -410,10 +504,13 @@ public final class Attention {
             Args given = args == null ? NONE : args;
             try (Uses uses = new Uses(handle)) {
                 long plan = uses.object(this);
-                long inQ = uses.read(q, "q", elements(given.qStrides, qHeads, queries), inType);
-                long inK = uses.read(k, "k", elements(given.kStrides, kvHeads, keys), inType);
-                long inV = uses.read(v, "v", elements(given.vStrides, kvHeads, keys), inType);
-                long outElements = elements(given.outStrides, qHeads, queries);
+                long qElements = elements(inType, given.qStrides, qHeads, queries);
+                long inQ = uses.read(q, "q", qElements, inType);
+                long kElements = elements(inType, given.kStrides, kvHeads, keys);
+                long inK = uses.read(k, "k", kElements, inType);
+                long vElements = elements(inType, given.vStrides, kvHeads, keys);
+                long inV = uses.read(v, "v", vElements, inType);
+                long outElements = elements(outType, given.outStrides, qHeads, queries);
                 long result = uses.write(out, "out", outElements, outType);
                 long scale = handle.scalar(uses, 0, given.scale, given.scaleMemory, "scale");
                 long scratch = uses.scratch(given.workspace, workspaceBytes());
@@ -424,12 +521,14 @@ public final class Attention {
             }
         }
 
-        private long elements(Strides strides, long heads, long length) {
+        private long elements(DataType type, Strides strides, long heads, long length) {
             if (batchCount <= 0 || heads <= 0 || length <= 0) {
                 return 0;
             }
             if (strides == null) {
-                return Shapes.times(Shapes.times(batchCount, heads), Shapes.times(length, headDim));
+                // Rows of int4 start on bytes.
+                long row = type == DataType.INT4 ? headDim + headDim % 2 : headDim;
+                return Shapes.times(Shapes.times(batchCount, heads), Shapes.times(length, row));
             }
             if (strides.batch() < 0 || strides.head() < 0 || strides.row() < 0) {
                 return 0; // which the library refuses, telling the rule
@@ -464,6 +563,16 @@ public final class Attention {
                         longs(uses, given.keyLengths, "keyLengths", keyLengths, batchCount));
                 args.setLog_sum_exp(outputArray(uses, given.logSumExp, "logSumExp", logSumExp,
                         Shapes.times(Shapes.times(batchCount, qHeads), queries), DataType.FP32));
+                args.setQ_scale(scales(uses, given.qScale, "qScale", qScale, qHeads, queries));
+                args.setK_scale(scales(uses, given.kScale, "kScale", kScale, kvHeads, keys));
+                args.setV_scale(scales(uses, given.vScale, "vScale", vScale, kvHeads, headDim));
+            }
+
+            private long scales(Uses uses, Memory given, String name, Granularity per, long heads,
+                    long length) {
+                long each = per == Granularity.TENSOR ? Math.min(batchCount, 1)
+                        : Shapes.times(Shapes.times(batchCount, heads), length);
+                return array(uses, given, name, per != Granularity.NONE, each, DataType.FP32);
             }
 
             private magicubeAttentionStrides_t strides(int which, Strides given) {
