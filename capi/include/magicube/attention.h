@@ -41,11 +41,11 @@
  * so that l sums the same rounded values as o_d does. Another implementation may meet the keys in
  * any order and round against a reference of its own that follows the largest score met so far:
  * what it sums in place of exp(s_j - m), say w_j, is never negative, differs from that by at most
- * 1 / H, H = 2^(probability_bits - 1) - 1, and is the same in l and in o_d; its statistics are fp32.
- * No two implementations need agree to the bit, but each output lies within sum of |V[j, d] - o| /
- * (H * sum of w_j), times v_scale[d], of the o that exact exponentials give, beside errors of fp32
- * and of out's rounding. Queries without an
- * allowed key, and scores of NaN and infinity (from scales), are as above.
+ * 1 / H, H = 2^(probability_bits - 1) - 1, and is the same in l and in o_d; its statistics are
+ * fp32. No two implementations need agree to the bit, but each output lies within sum of
+ * |V[j, d] - o| / (H * sum of w_j), times v_scale[d], of the o that exact exponentials give, beside
+ * errors of fp32 and of out's rounding. Queries without an allowed key, and scores of NaN and
+ * infinity (from scales), are as above.
  */
 #ifndef MAGICUBE_ATTENTION_H
 #define MAGICUBE_ATTENTION_H

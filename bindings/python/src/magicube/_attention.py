@@ -159,7 +159,8 @@ class AttentionPlan(Plan):
     causal_offsets, key_lengths, log_sum_exp : bool
         Whether every execution brings offsets, brings lengths, and returns the log-sum-exp.
     probability_bits : int, optional
-        To which the softmax of integers is rounded: 16 or 8 for int8, 8 or 4 for int4; by default 8.
+        To which the softmax of integers is rounded: 16 or 8 for int8, 8 or 4 for int4; by default
+        8.
     q_scale, k_scale : {"none", "tensor", "row"}
         Whether every execution brings a scale, and if so one in all or one a query or key.
     v_scale : {"none", "tensor", "col"}
@@ -371,17 +372,17 @@ def attention(
     fp32. It makes a plan for this one call; where the pattern is used again,
     :class:`AttentionPlan` saves that.
 
-    Q, K and V of int8 or int4 stand for their scales times them, as :func:`quantize_attention` makes
-    them; the softmax is then rounded to ``probability_bits`` unsigned bits against the largest
-    score of its row, and the row's sum is that of the rounded values. ``magicube/attention.h``
-    defines it.
+    Q, K and V of int8 or int4 stand for their scales times them, as :func:`quantize_attention`
+    makes them; the softmax is then rounded to ``probability_bits`` unsigned bits against the
+    largest score of its row, and the row's sum is that of the rounded values.
+    ``magicube/attention.h`` defines it.
 
     Parameters
     ----------
     q : array
         (batch, q_heads, Lq, head_dim), (q_heads, Lq, head_dim) or (Lq, head_dim), of fp32, fp16,
-        bf16 or int8, or an :class:`Int4Array`. Rows are contiguous; the other axes may lie in any order and with gaps, as transposed
-        views have them.
+        bf16 or int8, or an :class:`Int4Array`. Rows are contiguous; the other axes may lie in any
+        order and with gaps, as transposed views have them.
     k, v : array
         (batch, kv_heads, Lk, head_dim) and so on, of q's type; q_heads is a multiple of kv_heads.
     pattern : SrBcrs

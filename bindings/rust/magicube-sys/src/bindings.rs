@@ -913,8 +913,9 @@ pub struct magicubeAttentionStrides {
     pub row: i64,
 }
 /** Where element (b, h, i, d) of Q, K, V or out lies: at b * batch + h * head + i * row + d, in
- elements. Strides are not negative and row is at least head_dim. Those of out keep its elements
- apart: of its dimensions, the one with the larger stride steps over all of the others.*/
+ elements. Strides are not negative, those of int4 are multiples of 2, and row is at least
+ head_dim. Those of out keep its elements apart: of its dimensions, the one with the larger stride
+ steps over all of the others.*/
 pub type magicubeAttentionStrides_t = magicubeAttentionStrides;
 /// Arrays of one execution, on the handle's device; those that the problem names are required.
 #[repr(C)]

@@ -202,7 +202,7 @@ fn strides_and_short_arrays() {
 
 #[test]
 fn integers_with_scales_are_close_to_their_reals() {
-    let handle = Handle::new(Device::Cpu).unwrap();
+    let handle = Handle::cpu().unwrap();
     let (rows, dim) = (12usize, 6usize);
     let case = Case {
         batch: 1,
@@ -232,16 +232,17 @@ fn integers_with_scales_are_close_to_their_reals() {
         &reals(&v, &|i| v_scale[i % dim]),
     );
     let pattern = case.pattern(&handle);
-    let sparse = pattern.sparse();
+    let sparse = pattern.as_sparse().unwrap();
     let problem = case
         .problem(&sparse)
         .in_type(DataType::Int8)
+        .log_sum_exp(false)
         .probability_bits(16)
         .q_scale(Granularity::Row)
         .k_scale(Granularity::Tensor)
         .v_scale(Granularity::Col);
     let plan = AttentionPlan::new(&handle, &problem).unwrap();
-    let mut workspace = plan.workspace(&handle).unwrap();
+    let mut workspace = plan.workspace().unwrap();
     let mut out = vec![0f32; rows * dim];
     let inputs = AttentionInputs::new(&q, &k, &v);
     let args = || AttentionArgs::new().scale(case.scale).k_scale(&k_scale).v_scale(&v_scale);

@@ -5,9 +5,9 @@
 // A task is one block row of one head: its V queries. Rows of K and V are read once a task, in the
 // order of the pattern's slots, and used for all queries that may see them. The workspace holds for
 // each worker, in floats and with rows padded to whole lanes: V queries, V sums of values, one row
-// of K or V, and V rows of scores, as long as a block row can be. Integers have their sums in double,
-// which holds them exactly. Workers take tasks in turn, so
-// that a causal pattern's long and short rows are shared out. Order of operations: attention.h.
+// of K or V, and V rows of scores, as long as a block row can be. Sums of integers are in double,
+// which holds them exactly. Workers take tasks in turn, so that a causal pattern's long and short
+// rows are shared out. Order of operations: attention.h.
 #include <algorithm>
 #include <cmath>
 #include <limits>

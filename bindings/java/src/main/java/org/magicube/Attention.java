@@ -4,10 +4,8 @@ package org.magicube;
 import java.util.List;
 import java.util.Objects;
 import org.magicube.internal.Native;
-import org.magicube.internal.magicubeAttentionArgs_t;
 import org.magicube.internal.magicubeAttentionPatterns_t;
 import org.magicube.internal.magicubeAttentionProblem_t;
-import org.magicube.internal.magicubeAttentionStrides_t;
 import org.magicube.internal.magicubePlanInfo_t;
 
 /**
@@ -17,7 +15,8 @@ import org.magicube.internal.magicubePlanInfo_t;
  *
  * <p>Q and out are (batch, qHeads, Lq, headDim), K and V are (batch, kvHeads, Lk, headDim); qHeads
  * is a multiple of kvHeads, and query head h reads key head h / (qHeads / kvHeads). Q, K and V are
- * fp32, fp16 or bf16, all of one type; out is any of these. A query without an allowed key gets
+ * fp32, fp16 or bf16, or int8 or int4 with scales ({@link AttentionScheme}), all of one type; out
+ * is fp32, fp16 or bf16. A query without an allowed key gets
  * zeros and log-sum-exp -infinity.
  */
 public final class Attention {
@@ -89,10 +88,7 @@ public final class Attention {
         private boolean causalOffsets;
         private boolean keyLengths;
         private boolean logSumExp;
-        private int probabilityBits;
-        private Granularity qScale = Granularity.NONE;
-        private Granularity kScale = Granularity.NONE;
-        private Granularity vScale = Granularity.NONE;
+        private AttentionScheme scheme = AttentionScheme.FLOATS;
 
         private Problem(SparseMatrix pattern) {
             this.pattern = Objects.requireNonNull(pattern, "pattern");
@@ -195,46 +191,13 @@ public final class Attention {
         }
 
         /**
-         * Sets the bits of the softmax where Q, K and V are integers.
+         * Sets how Q, K and V of INT8 or INT4 are computed with.
          *
-         * @param bits 16 or 8 for INT8, 8 or 4 for INT4; 0, as until set, for other types
+         * @param integers FLOATS until set, for other types
          * @return this
          */
-        public Problem probabilityBits(int bits) {
-            probabilityBits = bits;
-            return this;
-        }
-
-        /**
-         * Sets what shares a scale of integers in Q.
-         *
-         * @param granularity NONE until set, TENSOR or ROW (one a query)
-         * @return this
-         */
-        public Problem qScale(Granularity granularity) {
-            qScale = granularity;
-            return this;
-        }
-
-        /**
-         * Sets what shares a scale of integers in K.
-         *
-         * @param granularity NONE until set, TENSOR or ROW (one a key)
-         * @return this
-         */
-        public Problem kScale(Granularity granularity) {
-            kScale = granularity;
-            return this;
-        }
-
-        /**
-         * Sets what shares a scale of integers in V.
-         *
-         * @param granularity NONE until set, TENSOR or COL (one a feature)
-         * @return this
-         */
-        public Problem vScale(Granularity granularity) {
-            vScale = granularity;
+        public Problem scheme(AttentionScheme integers) {
+            scheme = Objects.requireNonNull(integers, "integers");
             return this;
         }
 
@@ -259,10 +222,7 @@ public final class Attention {
             struct.setKey_lengths(keyLengths ? 1 : 0);
             struct.setLog_sum_exp(logSumExp ? 1 : 0);
             struct.setImplementation(name);
-            struct.setProbability_bits(probabilityBits);
-            struct.setQ_scale(qScale.code);
-            struct.setK_scale(kScale.code);
-            struct.setV_scale(vScale.code);
+            scheme.fill(struct);
             return struct;
         }
 
@@ -284,16 +244,16 @@ public final class Attention {
     public static final class Args extends org.magicube.Args<Args> {
         private Float scale;
         private Memory scaleMemory;
-        private Strides qStrides;
-        private Strides kStrides;
-        private Strides vStrides;
-        private Strides outStrides;
-        private Memory causalOffsets;
-        private Memory keyLengths;
-        private Memory logSumExp;
-        private Memory qScale;
-        private Memory kScale;
-        private Memory vScale;
+        Strides qStrides;
+        Strides kStrides;
+        Strides vStrides;
+        Strides outStrides;
+        Memory causalOffsets;
+        Memory keyLengths;
+        Memory logSumExp;
+        Memory qScale;
+        Memory kScale;
+        Memory vScale;
 
         private Args() {}
 
@@ -397,35 +357,17 @@ public final class Attention {
         }
 
         /**
-         * Sets the scales of integers in Q.
+         * Sets the scales of integers in Q, K and V: floats without gaps, null where there is none.
          *
-         * @param scales one float, or (batch, qHeads, Lq) without gaps
+         * @param q one, or (batch, qHeads, Lq)
+         * @param k one, or (batch, kvHeads, Lk)
+         * @param v one, or (batch, kvHeads, headDim)
          * @return this
          */
-        public Args qScale(Memory scales) {
-            qScale = scales;
-            return this;
-        }
-
-        /**
-         * Sets the scales of integers in K.
-         *
-         * @param scales one float, or (batch, kvHeads, Lk) without gaps
-         * @return this
-         */
-        public Args kScale(Memory scales) {
-            kScale = scales;
-            return this;
-        }
-
-        /**
-         * Sets the scales of integers in V.
-         *
-         * @param scales one float, or (batch, kvHeads, headDim) without gaps
-         * @return this
-         */
-        public Args vScale(Memory scales) {
-            vScale = scales;
+        public Args scales(Memory q, Memory k, Memory v) {
+            qScale = q;
+            kScale = k;
+            vScale = v;
             return this;
         }
 
@@ -439,20 +381,18 @@ public final class Attention {
     public static final class Plan extends org.magicube.Plan {
         private static final Args NONE = new Args();
 
-        private final long queries;
-        private final long keys;
-        private final DataType inType;
-        private final DataType outType;
-        private final long batchCount;
-        private final long qHeads;
-        private final long kvHeads;
-        private final long headDim;
-        private final boolean causalOffsets;
-        private final boolean keyLengths;
-        private final boolean logSumExp;
-        private final Granularity qScale;
-        private final Granularity kScale;
-        private final Granularity vScale;
+        final long queries;
+        final long keys;
+        final DataType inType;
+        final DataType outType;
+        final long batchCount;
+        final long qHeads;
+        final long kvHeads;
+        final long headDim;
+        final boolean causalOffsets;
+        final boolean keyLengths;
+        final boolean logSumExp;
+        final AttentionScheme scheme;
 
         private Plan(long plan, Memory buffer, Problem problem) {
             super("Attention.Plan", plan, Native::magicubeAttention_destroyPlan, buffer);
@@ -467,9 +407,7 @@ public final class Attention {
             causalOffsets = problem.causalOffsets;
             keyLengths = problem.keyLengths;
             logSumExp = problem.logSumExp;
-            qScale = problem.qScale;
-            kScale = problem.kScale;
-            vScale = problem.vScale;
+            scheme = problem.scheme;
         }
 
         @Override
@@ -514,7 +452,7 @@ public final class Attention {
                 long result = uses.write(out, "out", outElements, outType);
                 long scale = handle.scalar(uses, 0, given.scale, given.scaleMemory, "scale");
                 long scratch = uses.scratch(given.workspace, workspaceBytes());
-                try (NativeArgs struct = new NativeArgs(uses, given)) {
+                try (AttentionArrays struct = new AttentionArrays(uses, this, given)) {
                     Native.magicubeAttention(uses.handle(), plan, scale, inQ, inK, inV, result,
                             struct.args, scratch, scratchBytes(given.workspace));
                 }
@@ -526,8 +464,7 @@ public final class Attention {
                 return 0;
             }
             if (strides == null) {
-                // Rows of int4 start on bytes.
-                long row = type == DataType.INT4 ? headDim + headDim % 2 : headDim;
+                long row = type == DataType.INT4 ? headDim + headDim % 2 : headDim; // whole bytes
                 return Shapes.times(Shapes.times(batchCount, heads), Shapes.times(length, row));
             }
             if (strides.batch() < 0 || strides.head() < 0 || strides.row() < 0) {
@@ -536,66 +473,6 @@ public final class Attention {
             long head = Shapes.reach(length, strides.row(), headDim);
             return Shapes.reach(batchCount, strides.batch(),
                     Shapes.reach(heads, strides.head(), head));
-        }
-
-        /** The C struct of arguments and those of strides that it points to. */
-        private final class NativeArgs implements AutoCloseable {
-            final magicubeAttentionArgs_t args = new magicubeAttentionArgs_t();
-            private final magicubeAttentionStrides_t[] strides = new magicubeAttentionStrides_t[4];
-
-            NativeArgs(Uses uses, Args given) {
-                try {
-                    fill(uses, given);
-                } catch (RuntimeException refused) {
-                    close();
-                    throw refused;
-                }
-            }
-
-            private void fill(Uses uses, Args given) {
-                args.setQ_strides(strides(0, given.qStrides));
-                args.setK_strides(strides(1, given.kStrides));
-                args.setV_strides(strides(2, given.vStrides));
-                args.setOut_strides(strides(3, given.outStrides));
-                args.setCausal_offsets(longs(uses, given.causalOffsets, "causalOffsets",
-                        causalOffsets, batchCount));
-                args.setKey_lengths(
-                        longs(uses, given.keyLengths, "keyLengths", keyLengths, batchCount));
-                args.setLog_sum_exp(outputArray(uses, given.logSumExp, "logSumExp", logSumExp,
-                        Shapes.times(Shapes.times(batchCount, qHeads), queries), DataType.FP32));
-                args.setQ_scale(scales(uses, given.qScale, "qScale", qScale, qHeads, queries));
-                args.setK_scale(scales(uses, given.kScale, "kScale", kScale, kvHeads, keys));
-                args.setV_scale(scales(uses, given.vScale, "vScale", vScale, kvHeads, headDim));
-            }
-
-            private long scales(Uses uses, Memory given, String name, Granularity per, long heads,
-                    long length) {
-                long each = per == Granularity.TENSOR ? Math.min(batchCount, 1)
-                        : Shapes.times(Shapes.times(batchCount, heads), length);
-                return array(uses, given, name, per != Granularity.NONE, each, DataType.FP32);
-            }
-
-            private magicubeAttentionStrides_t strides(int which, Strides given) {
-                if (given == null) {
-                    return null;
-                }
-                magicubeAttentionStrides_t struct = new magicubeAttentionStrides_t();
-                struct.setBatch(given.batch());
-                struct.setHead(given.head());
-                struct.setRow(given.row());
-                strides[which] = struct;
-                return struct;
-            }
-
-            @Override
-            public void close() {
-                args.close();
-                for (magicubeAttentionStrides_t struct : strides) {
-                    if (struct != null) {
-                        struct.close();
-                    }
-                }
-            }
         }
     }
 }
