@@ -128,8 +128,9 @@ class AttentionTest {
                         Attention.args().scales(rows, rows, features));
                 assertArrayEquals(new float[] {5, -60, 700, 1, -1280, 12700},
                         out.toFloats());
-                assertThrows(IllegalArgumentException.class, () -> plan.execute(handle, numbers,
-                        numbers, numbers, out, Attention.args().scales(rows, Memory.copyOf(1f), out)));
+                Attention.Args few = Attention.args().scales(rows, Memory.copyOf(1f), features);
+                assertThrows(IllegalArgumentException.class,
+                        () -> plan.execute(handle, numbers, numbers, numbers, out, few));
             }
         }
     }
