@@ -279,8 +279,9 @@ void operation::check(const attention::problem& p) {
     check_causal(p);
 }
 
-// The command takes one matrix of the batch, and as many heads of K and V as of Q.
+// The command takes one matrix of the batch, and as many heads of K and V as of Q; no integers.
 std::string operation::benchmark(const attention::problem& p) {
+    if (p.quantised()) return {};
     return text("attention --m ", p.pattern.rows, " --k ", p.head_dim, " --n ", p.pattern.cols,
                 " --heads ", p.q_heads, " --in ", name_of(p.in_type), " --out ",
                 name_of(p.out_type));

@@ -120,7 +120,7 @@ class AttentionTest {
                 Granularity.COL);
         try (Handle handle = Handle.create(Device.CPU);
                 CsrMatrix pattern = CsrMatrix.of(2, 2, 2, Memory.copyOf(begin),
-                        Memory.copyOf(columns), null, null)) {
+                        Memory.copyOf(columns), null, IndexType.INT32, DataType.INT8)) {
             Attention.Problem problem = Attention.problem(pattern)
                     .types(DataType.INT8, DataType.FP32).heads(1, 1, 3).scheme(scheme);
             try (Attention.Plan plan = problem.plan(handle)) {
