@@ -51,13 +51,19 @@ struct entry {
         p.key_lengths = to_flag(given.key_lengths, "problem->key_lengths");
         p.log_sum_exp = to_flag(given.log_sum_exp, "problem->log_sum_exp");
         p.implementation = given.implementation;
+        p.probability_bits = given.probability_bits;
+        p.q_scale = capi::to_core(given.q_scale, "problem->q_scale");
+        p.k_scale = capi::to_core(given.k_scale, "problem->k_scale");
+        p.v_scale = capi::to_core(given.v_scale, "problem->v_scale");
         return p;
     }
 };
 
 attention::tensor to_tensor(const void* values, const magicubeAttentionStrides_t* strides,
-                            int64_t heads, int64_t length, int64_t head_dim) {
-    if (!strides) return attention::packed_tensor(values, heads, length, head_dim);
+                            dtype type, int64_t heads, int64_t length, int64_t head_dim) {
+    // Rows of int4 start on bytes.
+    const int64_t odd = type == dtype::int4 ? head_dim % 2 : 0;
+    if (!strides) return attention::packed_tensor(values, heads, length, head_dim + odd);
     return {const_cast<void*>(values), strides->batch, strides->head, strides->row};
 }
 
@@ -112,13 +118,16 @@ magicubeStatus_t magicubeAttention(magicubeHandle_t handle, magicubeAttentionPla
         const int64_t lk = p.pattern.cols;
         attention::arguments a;
         a.scale = scale;
-        a.q = to_tensor(q, given.q_strides, p.q_heads, lq, p.head_dim);
-        a.k = to_tensor(k, given.k_strides, p.kv_heads, lk, p.head_dim);
-        a.v = to_tensor(v, given.v_strides, p.kv_heads, lk, p.head_dim);
-        a.out = to_tensor(out, given.out_strides, p.q_heads, lq, p.head_dim);
+        a.q = to_tensor(q, given.q_strides, p.in_type, p.q_heads, lq, p.head_dim);
+        a.k = to_tensor(k, given.k_strides, p.in_type, p.kv_heads, lk, p.head_dim);
+        a.v = to_tensor(v, given.v_strides, p.in_type, p.kv_heads, lk, p.head_dim);
+        a.out = to_tensor(out, given.out_strides, p.out_type, p.q_heads, lq, p.head_dim);
         a.causal_offsets = given.causal_offsets;
         a.key_lengths = given.key_lengths;
         a.log_sum_exp = given.log_sum_exp;
+        a.q_scale = given.q_scale;
+        a.k_scale = given.k_scale;
+        a.v_scale = given.v_scale;
         a.workspace = workspace;
         a.workspace_size = workspace_size;
         attention::execute(ctx, made, a);

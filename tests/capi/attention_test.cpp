@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <string>
 #include <thread>
 #include <vector>
@@ -219,8 +220,8 @@ TEST_CASE("Attention: causal offsets that overflow allow all keys or none") {
 
 TEST_CASE("Attention refuses problems that break a rule") {
     refuses("problem->pattern is null", invalid, [](auto& c) { c.problem.pattern = nullptr; });
-    refuses("problem->in_type is int8; Q, K and V are", unsupported,
-            [](auto& c) { c.problem.in_type = MAGICUBE_INT8; });
+    refuses("problem->in_type is int16; Q, K and V are", unsupported,
+            [](auto& c) { c.problem.in_type = MAGICUBE_INT16; });
     refuses("problem->out_type is e4m3; the output is", unsupported,
             [](auto& c) { c.problem.out_type = MAGICUBE_E4M3; });
     refuses("problem->out_type is 77", invalid,
@@ -249,6 +250,76 @@ TEST_CASE("Attention refuses problems that break a rule") {
     refuses("problem->log_sum_exp is 2", invalid, [](auto& c) { c.problem.log_sum_exp = 2; });
     refuses("overflows 64 bits", invalid, [](auto& c) { c.problem.batch_count = INT64_MAX / 3; });
     refuses("nothing", invalid, [](auto& c) { c.problem.implementation = "nothing"; });
+}
+
+TEST_CASE("Attention refuses schemes that break a rule") {
+    const auto integers = [](magicubeDataType_t type, int32_t bits) {
+        return [type, bits](auto& c) {
+            c.problem.in_type = type;
+            c.problem.probability_bits = bits;
+        };
+    };
+    refuses("problem->probability_bits is 8; it must be 0 for Q, K and V of fp16", invalid,
+            integers(MAGICUBE_FP16, 8));
+    refuses("problem->probability_bits is 0; it must be 16 or 8 for Q, K and V of int8", invalid,
+            integers(MAGICUBE_INT8, 0));
+    refuses("problem->probability_bits is 4; it must be 16 or 8 for Q, K and V of int8", invalid,
+            integers(MAGICUBE_INT8, 4));
+    refuses("problem->probability_bits is 16; it must be 8 or 4 for Q, K and V of int4", invalid,
+            integers(MAGICUBE_INT4, 16));
+    refuses("problem->q_scale is TENSOR; it must be NONE for Q, K and V of fp32", invalid,
+            [](auto& c) { c.problem.q_scale = MAGICUBE_GRANULARITY_TENSOR; });
+    const auto int8 = integers(MAGICUBE_INT8, 8);
+    refuses("problem->q_scale is COL; it must be NONE or TENSOR or ROW", invalid, [=](auto& c) {
+        int8(c);
+        c.problem.q_scale = MAGICUBE_GRANULARITY_COL;
+    });
+    refuses("problem->k_scale is 77", invalid, [=](auto& c) {
+        int8(c);
+        c.problem.k_scale = no_enumerator<magicubeGranularity_t>();
+    });
+    refuses("problem->v_scale is ROW; it must be NONE or TENSOR or COL", invalid, [=](auto& c) {
+        int8(c);
+        c.problem.v_scale = MAGICUBE_GRANULARITY_ROW;
+    });
+    refuses("problem->head_dim is 65537; it must be at most 65536", invalid, [=](auto& c) {
+        int8(c);
+        c.problem.head_dim = 65537;
+    });
+}
+
+TEST_CASE("Attention of integers refuses arrays that break a rule") {
+    attention_call c;
+    c.problem.in_type = MAGICUBE_INT4;
+    c.problem.probability_bits = 8;
+    c.problem.q_scale = c.problem.k_scale = MAGICUBE_GRANULARITY_ROW;
+    c.problem.v_scale = MAGICUBE_GRANULARITY_COL;
+    const auto plan = c.plan();
+    std::vector<float> q_scale(2 * 4 * 20, 0.5f), k_scale(2 * 2 * 30, 0.5f), v_scale(2 * 2 * 8, 1);
+    c.args.q_scale = q_scale.data();
+    c.args.k_scale = k_scale.data();
+    c.args.v_scale = v_scale.data();
+    const auto refused = [&](const char* message) {
+        INFO(std::string(message));
+        CHECK(c.execute(plan) == invalid);
+        CHECK(message_has(message));
+    };
+    CHECK(c.execute(plan) == success);
+    c.args.k_scale = nullptr;
+    refused("args->k_scale is null; it must hold 120 elements");
+    c.args.k_scale = k_scale.data();
+    q_scale.back() = std::numeric_limits<float>::infinity();
+    refused("args->q_scale");
+    q_scale.back() = 1;
+    c.args.v_scale = c.out.data() + 1;
+    refused("out overlaps args->v_scale");
+    c.args.v_scale = v_scale.data();
+    c.strides = {640, 160, 9};
+    c.args.k_strides = &c.strides;
+    refused("args->k_strides are 640, 160, 9; they must be even for int4");
+    c.args.k_strides = nullptr;
+    CHECK(c.execute(plan) == success);
+    magicubeAttention_destroyPlan(plan);
 }
 
 TEST_CASE("Attention refuses workspaces that cannot be counted") {

@@ -202,8 +202,8 @@ def test_plan(rng) -> None:
 def test_refusals(rng) -> None:
     pattern = mc.patterns.from_mask(np.ones((4, 4), bool))
     q = np.ones((4, 8), np.float32)
-    with pytest.raises(mc.NotSupportedError, match="in_type is int8"):
-        mc.attention(*[q.astype(np.int8)] * 3, pattern)
+    with pytest.raises(mc.NotSupportedError, match="in_type is int16"):
+        mc.attention(*[q.astype(np.int16)] * 3, pattern)
     with pytest.raises(mc.NotSupportedError, match="out_type is int8"):
         mc.attention(q, q, q, pattern, out_dtype="int8")
     with pytest.raises(mc.InvalidValueError, match="q has shape"):

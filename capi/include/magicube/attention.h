@@ -6,8 +6,8 @@
  *
  * Q is (batch_count, q_heads, Lq, head_dim), K and V are (batch_count, kv_heads, Lk, head_dim), out
  * is as Q; q_heads is a multiple of kv_heads, and query head h reads key head
- * h / (q_heads / kv_heads). The pattern is Lq x Lk. Q, K and V are fp32, fp16 or bf16, all of one
- * type; out is any of these.
+ * h / (q_heads / kv_heads). The pattern is Lq x Lk. Q, K and V are all of one type: fp32,
+ * fp16 or bf16, or int8 or int4 with scales (below); out is fp32, fp16 or bf16.
  *
  * Key j of query i, in matrix b of the batch, is allowed if all of these hold:
  *     the pattern has element (i, j)
@@ -27,6 +27,25 @@
  * whose s are all -infinity, gets zeros and log-sum-exp -infinity; one with an s of NaN or
  * +infinity gets NaN in both. Keys that are not allowed never contribute, whatever K and V hold
  * there.
+ *
+ * Integers. Q, K and V are int8 or int4 (two a byte; rows start on bytes) and stand for q_scale *
+ * Q, k_scale * K and v_scale * V. The softmax is quantised to probability_bits, unsigned: with QKV
+ * of int8 to 16 or 8 bits, of int4 to 8 or 4 bits ("16b-8b", "8b-8b", "8b-4b", "4b-4b"). With T =
+ * 2^probability_bits - 1 the reference computes
+ *     dot = sum of Q[i, d] * K[j, d], exact
+ *     s_j = ((scale * q_scale[i]) * k_scale[j]) * (float)dot, in fp32; m = largest s_j
+ *     p_j = round-to-nearest-even(T * exp(s_j - m)), in double
+ *     l = sum of p_j, o_d = sum of p_j * V[j, d], both exact
+ *     out = v_scale[d] * ((float)o_d / (float)l), rounded to out's type
+ *     log-sum-exp = m + log((float)l / T), taken in double
+ * so that l sums the same rounded values as o_d does. Another implementation may meet the keys in
+ * any order and round against a reference of its own that follows the largest score met so far:
+ * what it sums in place of exp(s_j - m), say w_j, is never negative, differs from that by at most
+ * 1 / H, H = 2^(probability_bits - 1) - 1, and is the same in l and in o_d; its statistics are
+ * fp32. No two implementations need agree to the bit, but each output lies within sum of
+ * |V[j, d] - o| / (H * sum of w_j), times v_scale[d], of the o that exact exponentials give, beside
+ * errors of fp32 and of out's rounding. Queries without an allowed key, and scores of NaN and
+ * infinity (from scales), are as above.
  */
 #ifndef MAGICUBE_ATTENTION_H
 #define MAGICUBE_ATTENTION_H
@@ -56,21 +75,27 @@ typedef struct magicubeAttentionProblem {
     int64_t head_dim;    /* at least 1 */
     int32_t causal;      /* 1: queries see no key behind their own place */
     int64_t causal_offset;
-    int32_t causal_offsets;     /* 1: every execution brings an offset a matrix of the batch */
-    int32_t key_lengths;        /* 1: every execution brings a length a matrix of the batch */
-    int32_t log_sum_exp;        /* 1: it is written as well */
-    const char* implementation; /* one of listImplementations, or null: the library chooses */
+    int32_t causal_offsets;        /* 1: every execution brings an offset a matrix of the batch */
+    int32_t key_lengths;           /* 1: every execution brings a length a matrix of the batch */
+    int32_t log_sum_exp;           /* 1: it is written as well */
+    const char* implementation;    /* one of listImplementations, or null: the library chooses */
+    int32_t probability_bits;      /* int8: 16 or 8; int4: 8 or 4; other types: 0 */
+    magicubeGranularity_t q_scale; /* for integers: NONE, TENSOR, or ROW (one a query) */
+    magicubeGranularity_t k_scale; /* for integers: NONE, TENSOR, or ROW (one a key) */
+    magicubeGranularity_t v_scale; /* for integers: NONE, TENSOR, or COL (one a feature) */
 } magicubeAttentionProblem_t;
 #define MAGICUBE_ATTENTION_PROBLEM_INIT                                                    \
     {                                                                                      \
         sizeof(magicubeAttentionProblem_t), NULL, MAGICUBE_PATTERNS_SHARED, MAGICUBE_FP16, \
-            MAGICUBE_FP16, 1, 1, 1, 64, 0, 0, 0, 0, 0, NULL                                \
+            MAGICUBE_FP16, 1, 1, 1, 64, 0, 0, 0, 0, 0, NULL, 0, MAGICUBE_GRANULARITY_NONE, \
+            MAGICUBE_GRANULARITY_NONE, MAGICUBE_GRANULARITY_NONE                           \
     }
 
 /*
  * Where element (b, h, i, d) of Q, K, V or out lies: at b * batch + h * head + i * row + d, in
- * elements. Strides are not negative and row is at least head_dim. Those of out keep its elements
- * apart: of its dimensions, the one with the larger stride steps over all of the others.
+ * elements. Strides are not negative, those of int4 are multiples of 2, and row is at least
+ * head_dim. Those of out keep its elements apart: of its dimensions, the one with the larger stride
+ * steps over all of the others.
  */
 typedef struct magicubeAttentionStrides {
     int64_t batch; /* 0: one for the whole batch (not for out). So for head */
@@ -88,9 +113,13 @@ typedef struct magicubeAttentionArgs {
     const int64_t* causal_offsets; /* batch_count elements */
     const int64_t* key_lengths;    /* batch_count elements in [0, Lk] */
     float* log_sum_exp;            /* (batch_count, q_heads, Lq) without gaps, natural logarithm */
+    /* Finite; without gaps, whatever the strides. TENSOR: one element for all matrices and heads */
+    const float* q_scale; /* ROW: (batch_count, q_heads, Lq) */
+    const float* k_scale; /* ROW: (batch_count, kv_heads, Lk) */
+    const float* v_scale; /* COL: (batch_count, kv_heads, head_dim) */
 } magicubeAttentionArgs_t;
 #define MAGICUBE_ATTENTION_ARGS_INIT \
-    { sizeof(magicubeAttentionArgs_t), NULL, NULL, NULL, NULL, NULL, NULL, NULL }
+    { sizeof(magicubeAttentionArgs_t), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
 
 /* As their namesakes of spmm.h. */
 MAGICUBE_API

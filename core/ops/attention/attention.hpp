@@ -8,6 +8,7 @@
 
 #include "core/ops/operands.hpp"
 #include "core/ops/plan.hpp"
+#include "core/types/granularity.hpp"
 
 namespace magicube::attention {
 
@@ -30,6 +31,13 @@ struct problem {
     bool key_lengths = false;
     bool log_sum_exp = false;
     const char* implementation = nullptr;
+    int probability_bits = 0;  // of the softmax of integers: 16, 8 or 4
+    granularity q_scale = granularity::none;
+    granularity k_scale = granularity::none;
+    granularity v_scale = granularity::none;
+
+    // Whether Q, K and V are integers.
+    MAGICUBE_HOST_DEVICE bool quantised() const { return probability_bits != 0; }
 
     // Of a batch of patterns, the one of a query head.
     MAGICUBE_HOST_DEVICE int64_t pattern_of(int64_t batch, int64_t head) const {
@@ -75,6 +83,9 @@ struct arguments {
     const int64_t* causal_offsets = nullptr;
     const int64_t* key_lengths = nullptr;
     float* log_sum_exp = nullptr;
+    const float* q_scale = nullptr;
+    const float* k_scale = nullptr;
+    const float* v_scale = nullptr;
     void* workspace = nullptr;
     size_t workspace_size = 0;
 };

@@ -7,15 +7,51 @@
 namespace magicube::attention {
 namespace {
 
-constexpr bool is_supported(dtype type) {
+constexpr bool is_float(dtype type) {
     return type == dtype::fp32 || type == dtype::fp16 || type == dtype::bf16;
 }
 
+constexpr bool is_quantised(dtype type) {
+    return type == dtype::int8 || type == dtype::int4;
+}
+
 void check_types(const problem& p) {
-    require(is_supported(p.in_type), status::not_supported, "problem->in_type is ",
-            name_of(p.in_type), "; Q, K and V are fp32, fp16 or bf16");
-    require(is_supported(p.out_type), status::not_supported, "problem->out_type is ",
+    require(is_float(p.in_type) || is_quantised(p.in_type), status::not_supported,
+            "problem->in_type is ", name_of(p.in_type),
+            "; Q, K and V are fp32, fp16, bf16, int8 or int4");
+    require(is_float(p.out_type), status::not_supported, "problem->out_type is ",
             name_of(p.out_type), "; the output is fp32, fp16 or bf16");
+}
+
+// Sums of so many products of int8 fit in 32 bits.
+constexpr int64_t most_integer_dim = 65536;
+
+void check_quantisation(const problem& p) {
+    if (!is_quantised(p.in_type)) {
+        require_value(p.probability_bits == 0, "problem->probability_bits is ", p.probability_bits,
+                      "; it must be 0 for Q, K and V of ", name_of(p.in_type));
+        const auto none = [&](granularity per, const char* argument) {
+            require_value(per == granularity::none, argument, " is ", name_of(per),
+                          "; it must be NONE for Q, K and V of ", name_of(p.in_type));
+        };
+        none(p.q_scale, "problem->q_scale");
+        none(p.k_scale, "problem->k_scale");
+        none(p.v_scale, "problem->v_scale");
+        return;
+    }
+    const bool wide = p.in_type == dtype::int8;
+    require_value(p.probability_bits == 8 || p.probability_bits == (wide ? 16 : 4),
+                  "problem->probability_bits is ", p.probability_bits, "; it must be ",
+                  wide ? "16 or 8" : "8 or 4", " for Q, K and V of ", name_of(p.in_type));
+    require_value(p.head_dim <= most_integer_dim, "problem->head_dim is ", p.head_dim,
+                  "; it must be at most ", most_integer_dim, " for Q, K and V of ",
+                  name_of(p.in_type));
+    check_scale_shape({p.q_scale, 0}, {granularity::tensor, granularity::row}, p.batch_count,
+                      "problem->q_scale");
+    check_scale_shape({p.k_scale, 0}, {granularity::tensor, granularity::row}, p.batch_count,
+                      "problem->k_scale");
+    check_scale_shape({p.v_scale, 0}, {granularity::tensor, granularity::col}, p.batch_count,
+                      "problem->v_scale");
 }
 
 void check_sizes(const problem& p) {
@@ -89,6 +125,11 @@ void check_strides(const operand& t) {
     rule("batch", t.values.batch_stride, 0);
     rule("head", t.values.head_stride, 0);
     rule("row", t.values.row_stride, t.head_dim);
+    require_value(
+        t.type != dtype::int4 || (t.values.batch_stride % 2 == 0 && t.values.head_stride % 2 == 0 &&
+                                  t.values.row_stride % 2 == 0),
+        t.strides_name, " are ", t.values.batch_stride, ", ", t.values.head_stride, ", ",
+        t.values.row_stride, "; they must be even for int4");
     if (t.empty()) return;
     int64_t last = t.head_dim;
     for (const dimension d :
@@ -185,6 +226,37 @@ void check_lengths(const context& ctx, const problem& p, const arguments& args) 
     }
 }
 
+// One array of scales: all heads of the batch as one matrix.
+struct scale_array {
+    granularity per;
+    const float* data;
+    int64_t heads;
+    int64_t length;
+    const char* name;
+};
+
+void check_scale_arrays(const context& ctx, const problem& p, const arguments& args) {
+    const scale_array arrays[] = {
+        {p.q_scale, args.q_scale, p.q_heads, p.pattern.rows, "args->q_scale"},
+        {p.k_scale, args.k_scale, p.kv_heads, p.pattern.cols, "args->k_scale"},
+        {p.v_scale, args.v_scale, p.kv_heads, p.head_dim, "args->v_scale"}};
+    for (const auto& a : arrays) {
+        if (a.per == granularity::none) continue;
+        const int64_t all =
+            checked_mul(checked_mul(p.batch_count, a.heads, a.name), a.length, a.name);
+        const int64_t count = a.per == granularity::tensor ? (p.batch_count == 0 ? 0 : 1) : all;
+        check_scales(ctx, {granularity::row, 0}, a.data, count, 1, a.name);
+        const auto scales = array_view(a.data, dtype::fp32, count);
+        const operand out{"out",         "args->out_strides", args.out,       p.out_type,
+                          p.batch_count, p.q_heads,           p.pattern.rows, p.head_dim};
+        check_no_overlap(view_of(out), "out", scales, a.name);
+        if (p.log_sum_exp)
+            check_no_overlap(array_view(args.log_sum_exp, dtype::fp32,
+                                        p.batch_count * p.q_heads * p.pattern.rows),
+                             "args->log_sum_exp", scales, a.name);
+    }
+}
+
 void check_arguments(const context& ctx, const plan& plan, const arguments& args) {
     const auto& p = plan.problem();
     plan.check_call(ctx, args);
@@ -193,6 +265,7 @@ void check_arguments(const context& ctx, const plan& plan, const arguments& args
                       "args->log_sum_exp");
     }
     check_operands(p, args);
+    check_scale_arrays(ctx, p, args);
     check_lengths(ctx, p, args);
 }
 
@@ -201,12 +274,14 @@ void check_arguments(const context& ctx, const plan& plan, const arguments& args
 void operation::check(const attention::problem& p) {
     check_types(p);
     check_sizes(p);
+    check_quantisation(p);
     check_patterns(p);
     check_causal(p);
 }
 
-// The command takes one matrix of the batch, and as many heads of K and V as of Q.
+// The command takes one matrix of the batch, and as many heads of K and V as of Q; no integers.
 std::string operation::benchmark(const attention::problem& p) {
+    if (p.quantised()) return {};
     return text("attention --m ", p.pattern.rows, " --k ", p.head_dim, " --n ", p.pattern.cols,
                 " --heads ", p.q_heads, " --in ", name_of(p.in_type), " --out ",
                 name_of(p.out_type));

@@ -11,6 +11,7 @@
 namespace support {
 namespace {
 
+using magicube::granularity;
 using magicube::text;
 using magicube::attention::pattern_sharing;
 
@@ -22,11 +23,12 @@ struct tensor_sample {
     packed_array array;
 
     tensor_sample(const attention_case& t, kind type, int64_t heads, int64_t length, bool shared) {
-        const int64_t width = t.dim + t.gap;
+        const int64_t odd = type == kind::int4 ? (t.dim + t.gap) % 2 : 0;
+        const int64_t width = t.dim + t.gap + odd, gap = t.gap + odd;
         row = t.heads_inside ? heads * width : width;
-        head = t.heads_inside ? width : length * width + 3 * t.gap;
+        head = t.heads_inside ? width : length * width + 4 * gap;
         const int64_t step = t.heads_inside ? length * row : heads * head;
-        batch = shared ? 0 : step + 2 * t.gap;
+        batch = shared ? 0 : step + 2 * gap;
         array = packed_array(type, (t.batch - 1) * batch + step, 0xff);  // NaN between the rows
     }
     int64_t at(int64_t b, int64_t h, int64_t i, int64_t d) const {
@@ -59,6 +61,24 @@ int64_t patterns_of(const attention_case& t) {
     }
 }
 
+// Random factors, some negative; as many as `per` asks for.
+std::vector<float> scales_for(granularity per, int64_t count, double size, generator& random) {
+    std::vector<float> scales(static_cast<size_t>(per == granularity::tensor ? 1 : count));
+    for (auto& scale : scales) {
+        const double sign = uniform(random, 0, 9) == 0 ? -1 : 1;
+        scale =
+            static_cast<float>(sign * size * static_cast<double>(uniform(random, 50, 150)) / 100);
+    }
+    return scales;
+}
+
+// The element of such an array for line i of a head.
+float scale_at(granularity per, const std::vector<float>& scales, int64_t head, int64_t length,
+               int64_t i) {
+    if (per == granularity::none) return 1;
+    return scales[static_cast<size_t>(per == granularity::tensor ? 0 : head * length + i)];
+}
+
 // One key that a query sees.
 struct seen_key {
     int64_t key;
@@ -84,6 +104,8 @@ struct attention_run {
     packed_array log_sum_exp;
     std::vector<int64_t> offsets, lengths;
     float scale;
+    std::vector<float> q_scale, k_scale, v_scale;
+    bool exact = false;  // its probabilities are the definition's own
     bool rounds_exponentials = false;
 
     explicit attention_run(const attention_case& t)
@@ -101,15 +123,29 @@ struct attention_run {
           log_sum_exp(kind::fp32, t.batch * t.q_heads * t.lq, 0x77),
           scale(t.scale_given ? 0.37f
                               : static_cast<float>(1 / std::sqrt(static_cast<double>(t.dim)))) {
-        q.fill(t, t.q_heads, t.lq, t.magnitude, random);
-        k.fill(t, t.kv_heads, t.lk, t.magnitude, random);
-        v.fill(t, t.kv_heads, t.lk, 1, random);
+        const double full = t.in == kind::int4 ? 8 : 128;
+        q.fill(t, t.q_heads, t.lq, t.bits > 0 ? full : t.magnitude, random);
+        k.fill(t, t.kv_heads, t.lk, t.bits > 0 ? full : t.magnitude, random);
+        v.fill(t, t.kv_heads, t.lk, t.bits > 0 ? full : 1, random);
+        if (t.bits > 0) {
+            const double size = t.magnitude / full;
+            q_scale = scales_for(t.q_scale, t.batch * t.q_heads * t.lq, size, random);
+            k_scale = scales_for(t.k_scale, t.batch * t.kv_heads * t.lk, size, random);
+            v_scale = scales_for(t.v_scale, t.batch * t.kv_heads * t.dim, 1 / full, random);
+        }
         for (int64_t b = 0; b < t.batch; ++b) {
             offsets.push_back(uniform(random, -t.lq, t.lk));
             lengths.push_back(b == 1 ? 0 : uniform(random, 0, t.lk));
         }
-        if (t.special_rows) make_special_rows();
+        if (t.special_rows && t.bits > 0) make_special_scales();
+        if (t.special_rows && t.bits == 0) make_special_rows();
         if (t.special_keys) make_special_keys();
+    }
+
+    // Integers have them from scales whose product overflows, and 0 times that.
+    void make_special_scales() {
+        for (size_t i = 0; i < q_scale.size(); i += 2) q_scale[i] = i % 4 == 0 ? 3e38f : -3e38f;
+        for (auto& factor : k_scale) factor *= 1e3f;
     }
 
     // K's values are positive, so that a query of one infinity has scores of that sign.
@@ -157,6 +193,12 @@ struct attention_run {
         p.key_lengths = test.key_lengths;
         p.log_sum_exp = test.log_sum_exp;
         p.implementation = implementation;
+        if (test.bits > 0) {
+            p.probability_bits = test.bits;
+            p.q_scale = test.q_scale;
+            p.k_scale = test.k_scale;
+            p.v_scale = test.v_scale;
+        }
         return p;
     }
 
@@ -185,6 +227,15 @@ struct attention_run {
                 sum += product;
                 size += std::fabs(product);
             }
+            if (test.bits > 0) {
+                // In fp32, every product rounded.
+                float score =
+                    scale * scale_at(test.q_scale, q_scale, b * test.q_heads + h, test.lq, i);
+                score *= scale_at(test.k_scale, k_scale, b * test.kv_heads + kv, test.lk, j);
+                score *= static_cast<float>(sum);
+                rows[static_cast<size_t>(i)].push_back({j, score, 0});
+                return;
+            }
             rows[static_cast<size_t>(i)].push_back(
                 {j, sum * static_cast<long double>(scale), size * static_cast<long double>(scale)});
         });
@@ -208,8 +259,74 @@ struct attention_run {
         return result;
     }
 
+    // What may stand for the exponential of a key, and by how much it may differ from that.
+    struct quantised_key {
+        long double weight;
+        long double slack;
+    };
+
+    quantised_key quantise(long double score, long double largest) const {
+        const auto e = static_cast<long double>(
+            std::exp(static_cast<double>(score) - static_cast<double>(largest)));
+        const long double top = std::ldexp(1.0L, test.bits) - 1;
+        if (!exact) return {e, 1 / (std::ldexp(1.0L, test.bits - 1) - 1)};
+        const bool tie = std::fabs(top * e - std::floor(top * e) - 0.5L) < 1e-6L;
+        return {std::nearbyint(top * e) / top, tie ? 1 / top : 0};
+    }
+
+    std::string check_quantised(const std::vector<seen_key>& keys, int64_t b, int64_t h, int64_t i,
+                                const packed_array& result, const packed_array& statistics) const {
+        const int64_t kv = h * test.kv_heads / test.q_heads;
+        query_model model;
+        for (const auto& key : keys) {
+            model.invalid = model.invalid || !(key.score < infinity);
+            model.largest = std::fmax(model.largest, key.score);
+        }
+        std::vector<quantised_key> weights;
+        long double slack = 0;
+        for (const auto& key : keys) {
+            weights.push_back(quantise(key.score, model.largest));
+            model.total += weights.back().weight;
+            slack += weights.back().slack;
+        }
+        const long double least = std::fmax(model.total - slack, 0.5L);
+        for (int64_t d = 0; d < test.dim; ++d) {
+            long double sum = 0, size = 0, bound = 0;
+            const auto value = [&](size_t j) {
+                return static_cast<long double>(v.array.get(v.at(b, kv, keys[j].key, d)));
+            };
+            for (size_t j = 0; j < keys.size(); ++j) {
+                sum += weights[j].weight * value(j) / model.total;
+                size += weights[j].weight * std::fabs(value(j)) / model.total;
+            }
+            for (size_t j = 0; j < keys.size(); ++j)
+                bound += weights[j].slack * std::fabs(value(j) - sum) / least;
+            bound += exact ? std::ldexp(std::fabs(sum), -22) + std::ldexp(size, -50)
+                           : std::ldexp(size, -18);
+            const auto factor = static_cast<double>(
+                scale_at(test.v_scale, v_scale, b * test.kv_heads + kv, test.dim, d));
+            const double right = model.empty() ? 0 : factor * static_cast<double>(sum);
+            const double found = result.get(out.at(b, h, i, d));
+            const double room = std::fabs(factor) * static_cast<double>(bound) +
+                                0.5001 * spacing(test.out, right) + 1e-37;
+            const bool fits = model.invalid   ? std::isnan(found)
+                              : model.empty() ? found == 0
+                                              : std::fabs(found - right) <= room;
+            if (!fits) return text("out is ", found, " instead of ", right, " within ", room);
+        }
+        if (!test.log_sum_exp) return {};
+        const double right = static_cast<double>(model.largest + std::log(model.total));
+        const double found = statistics.get((b * test.q_heads + h) * test.lq + i);
+        const double room = static_cast<double>(slack / least) + 3e-7 * (1 + std::fabs(right));
+        const bool fits = model.invalid   ? std::isnan(found)
+                          : model.empty() ? found == -infinity
+                                          : std::fabs(found - right) <= room;
+        return fits ? "" : text("log-sum-exp is ", found, " instead of ", right);
+    }
+
     std::string check_query(const std::vector<seen_key>& keys, int64_t b, int64_t h, int64_t i,
                             const packed_array& result, const packed_array& statistics) const {
+        if (test.bits > 0) return check_quantised(keys, b, h, i, result, statistics);
         const auto model = model_of(keys);
         const int64_t kv = h * test.kv_heads / test.q_heads;
         for (int64_t d = 0; d < test.dim; ++d) {
@@ -268,6 +385,8 @@ struct attention_run {
 
     std::string execute(const magicube::context& ctx, const char* implementation) {
         rounds_exponentials = implementation == std::string("sm80_fused");
+        exact =
+            implementation == std::string("reference") || implementation == std::string("plain");
         mirror device(ctx);
         const auto p = problem(device, implementation);
         operation_memory<magicube::attention::operation> memory(device, ctx, p);
@@ -283,6 +402,9 @@ struct attention_run {
         args.causal_offsets = device.put(offsets.data(), bytes);
         args.key_lengths = device.put(lengths.data(), bytes);
         args.log_sum_exp = static_cast<float*>(put_array(device, statistics));
+        args.q_scale = put_floats(device, q_scale);
+        args.k_scale = put_floats(device, k_scale);
+        args.v_scale = put_floats(device, v_scale);
         memory.lend_workspace(args);
         magicube::attention::execute(ctx, memory.plan(), args);
         fetch_array(device, result);

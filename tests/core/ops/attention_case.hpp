@@ -36,6 +36,11 @@ struct attention_case {
     double magnitude = 2;       // of Q and K
     bool special_rows = false;  // queries with NaN, and with scores of +-infinity
     bool special_keys = false;  // keys with NaN, and with values of NaN and infinity
+    // Of integers: bits of the softmax, and what shares a scale.
+    int bits = 0;
+    magicube::granularity q_scale = magicube::granularity::row;
+    magicube::granularity k_scale = magicube::granularity::row;
+    magicube::granularity v_scale = magicube::granularity::col;
     uint64_t seed = 1;
 };
 

@@ -13,6 +13,7 @@ are ml_dtypes in NumPy, int12 is an int16 array, and int4 is an :class:`Int4Arra
 
 from magicube import kronecker, patterns, sparse
 from magicube._attention import AttentionPlan, attention, attention_implementations
+from magicube._attention_scales import QuantizedAttention, quantize_attention
 from magicube._cuda import to_cuda
 from magicube._device import DeviceInfo, Handle, build_info, device_count, device_info
 from magicube._device_array import DeviceArray
@@ -78,6 +79,7 @@ __all__ = [
     "NotSupportedError",
     "PlanInfo",
     "Projection",
+    "QuantizedAttention",
     "SDDMMPlan",
     "SparseSoftmaxPlan",
     "SpMMPlan",
@@ -104,6 +106,7 @@ __all__ = [
     "prune_vnm",
     "prune_vnm_obs",
     "quantize",
+    "quantize_attention",
     "sddmm",
     "sddmm_implementations",
     "set_log_callback",

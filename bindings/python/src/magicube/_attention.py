@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Mapping
 
 import numpy as np
 
@@ -21,8 +21,10 @@ from magicube._arrays import (
     choose,
     host_array,
 )
+from magicube._attention_scales import granularity_of, scales_of
 from magicube._device import Handle, native_handle
-from magicube._dtypes import DType, resolve_dtype
+from magicube._dtypes import DTYPES, DType, resolve_dtype
+from magicube._int4 import Int4Array
 from magicube._plan import Plan, Problem, check_implementation, check_sparse, implementations
 from magicube.errors import InvalidValueError
 from magicube.sparse import SrBcrs
@@ -38,27 +40,39 @@ class _Tensor:
     axes: int
     """That the caller's array has: the ones in front may be left out."""
     library: Library
+    shape: tuple[int, ...]
+    """In elements, with all four axes."""
 
     @property
     def native(self) -> tuple[int, int, int, int]:
         """Address and strides."""
         *sizes, width = self.array.shape
+        packed = 2 if self.dtype.name == "int4" else 1
+        width *= packed
         if self.array.size == 0:
             return address(self.array), 0, 0, width
         steps = zip(sizes, self.array.strides)
-        batch, head, row = (0 if n == 1 else step // self.array.itemsize for n, step in steps)
+        batch, head, row = (
+            0 if n == 1 else step // self.array.itemsize * packed for n, step in steps
+        )
         return address(self.array), batch, head, row if sizes[2] > 1 else width
 
 
 def _tensor(x: Any, argument: str, writable: bool = False) -> _Tensor:
-    array, library = host_array(x, argument)
+    int4 = isinstance(x, Int4Array)
+    if int4 and x.order != "C":
+        raise InvalidValueError(
+            f"{argument} has order {x.order}; its rows must be packed, which is order C: pass "
+            f"magicube.pack_int4({argument}.unpack())"
+        )
+    array, library = host_array(x.packed if int4 else x, argument)
     axes = array.ndim
     if axes not in (2, 3, 4):
         raise InvalidValueError(
             f"{argument} has shape {array.shape}; it must be (batch, heads, length, head_dim), "
             "(heads, length, head_dim) or (length, head_dim)"
         )
-    dtype = checked_dtype(array, None, argument)
+    dtype = DTYPES["int4"] if int4 else checked_dtype(array, None, argument)
     check_writable(array, argument, writable)
     check_aligned(array, argument)
     array = array.reshape((1,) * (4 - axes) + array.shape) if axes < 4 else array
@@ -72,13 +86,14 @@ def _tensor(x: Any, argument: str, writable: bool = False) -> _Tensor:
             f"{argument} has strides of {array.strides} bytes; its rows of head_dim elements must "
             f"be contiguous, and no stride negative: pass {library.contiguous(argument)}"
         )
-    return _Tensor(array, dtype, axes, library)
+    width = x.shape[-1] if int4 else array.shape[3]
+    return _Tensor(array, dtype, axes, library, (*array.shape[:3], width))
 
 
 def _check_shape(x: _Tensor, argument: str, shape: tuple[int, ...], dtype: DType) -> None:
-    if x.array.shape != shape or x.dtype != dtype:
+    if x.shape != shape or x.dtype != dtype:
         raise InvalidValueError(
-            f"{argument} is of {x.dtype.name} and has shape {x.array.shape[4 - x.axes:]}; it must "
+            f"{argument} is of {x.dtype.name} and has shape {x.shape[4 - x.axes:]}; it must "
             f"be of {dtype.name} and, axes of 1 in front aside, have shape {shape}"
         )
 
@@ -129,9 +144,9 @@ class AttentionPlan(Plan):
         Lq x Lk, or a batch of different patterns. Copied: its arrays may then be freed.
     head_dim : int
     dtype
-        Of Q, K and V: fp32, fp16 or bf16.
+        Of Q, K and V: fp32, fp16, bf16, int8 or int4.
     out_dtype : optional
-        fp32, fp16 or bf16; by default as ``dtype``.
+        fp32, fp16 or bf16; by default as ``dtype``, fp16 for integers.
     batch_count, q_heads : int
     kv_heads : int, optional
         A divisor of ``q_heads``; by default the same.
@@ -143,6 +158,13 @@ class AttentionPlan(Plan):
         Query i sees key j only if j <= i + causal_offset.
     causal_offsets, key_lengths, log_sum_exp : bool
         Whether every execution brings offsets, brings lengths, and returns the log-sum-exp.
+    probability_bits : int, optional
+        To which the softmax of integers is rounded: 16 or 8 for int8, 8 or 4 for int4; by default
+        8.
+    q_scale, k_scale : {"none", "tensor", "row"}
+        Whether every execution brings a scale, and if so one in all or one a query or key.
+    v_scale : {"none", "tensor", "col"}
+        The same; one a feature.
     implementation : str, optional
         One of :func:`attention_implementations`.
     handle : Handle, optional
@@ -155,7 +177,7 @@ class AttentionPlan(Plan):
         If the types are not supported, or the named implementation declines.
     """
 
-    __slots__ = ("_flags", "_q_shape", "_k_shape", "_source", "_target")
+    __slots__ = ("_flags", "_q_shape", "_k_shape", "_scales", "_source", "_target")
     _type = _native.AttentionPlan
 
     def __init__(
@@ -174,6 +196,10 @@ class AttentionPlan(Plan):
         causal_offsets: bool = False,
         key_lengths: bool = False,
         log_sum_exp: bool = False,
+        probability_bits: int | None = None,
+        q_scale: str = "none",
+        k_scale: str = "none",
+        v_scale: str = "none",
         implementation: str | None = None,
         handle: Handle | None = None,
     ) -> None:
@@ -182,7 +208,13 @@ class AttentionPlan(Plan):
         groups = heads if kv_heads is None else as_int(kv_heads, "kv_heads")
         width = as_int(head_dim, "head_dim")
         self._source = resolve_dtype(dtype, "dtype")
-        self._target = self._source if out_dtype is None else resolve_dtype(out_dtype, "out_dtype")
+        integers = self._source.name in ("int8", "int4")
+        usual = DTYPES["fp16"] if integers else self._source
+        self._target = usual if out_dtype is None else resolve_dtype(out_dtype, "out_dtype")
+        bits = 8 if integers else 0
+        if probability_bits is not None:
+            bits = as_int(probability_bits, "probability_bits")
+        self._scales = {"q_scale": q_scale, "k_scale": k_scale, "v_scale": v_scale}
         self._q_shape = (batch, heads, pattern.shape[-2], width)
         self._k_shape = (batch, groups, pattern.shape[-1], width)
         self._flags = {
@@ -202,6 +234,11 @@ class AttentionPlan(Plan):
             "causal": int(bool(causal)),
             "causal_offset": as_int(causal_offset, "causal_offset"),
             **{name: int(value) for name, value in self._flags.items()},
+            "probability_bits": bits,
+            **{
+                name: choose(value, _native.GRANULARITIES, name)
+                for name, value in self._scales.items()
+            },
         }
         name = check_implementation(implementation)
         self._create(Problem(pattern, pattern._descriptor(), entries, name), handle)
@@ -216,6 +253,9 @@ class AttentionPlan(Plan):
         *,
         causal_offsets: Any = None,
         key_lengths: Any = None,
+        q_scale: Any = None,
+        k_scale: Any = None,
+        v_scale: Any = None,
         handle: Handle | None = None,
     ) -> Any:
         """Execute the plan.
@@ -229,6 +269,8 @@ class AttentionPlan(Plan):
         scale : float, optional
         causal_offsets, key_lengths : array of integers
             Those that the plan was made for, and no others.
+        q_scale, k_scale, v_scale : array of fp32, or number
+            The same.
 
         Returns
         -------
@@ -243,7 +285,7 @@ class AttentionPlan(Plan):
         queries = _tensor(q, "q")
         return self._run(
             queries, _tensor(k, "k"), _tensor(v, "v"), out, scale, causal_offsets, key_lengths,
-            handle,
+            {"q_scale": q_scale, "k_scale": k_scale, "v_scale": v_scale}, handle,
         )
 
     def _run(
@@ -255,6 +297,7 @@ class AttentionPlan(Plan):
         scale: float | None,
         causal_offsets: Any,
         key_lengths: Any,
+        scales: Mapping[str, Any],
         handle: Handle | None,
     ) -> Any:
         plan = self._open()
@@ -271,6 +314,16 @@ class AttentionPlan(Plan):
                 )
             if x is not None:
                 arrays[name] = _integers(x, name, self._q_shape[0])
+        batch, heads, _, width = self._k_shape
+        shapes = {
+            "q_scale": self._q_shape[:3],
+            "k_scale": self._k_shape[:3],
+            "v_scale": (batch, heads, width),
+        }
+        for name, x in scales.items():
+            array = scales_of(x, name, shapes[name], self._scales[name])
+            if array is not None:
+                arrays[name] = array
         shape = self._q_shape[4 - q.axes :]
         made_here = out is None
         result = q.library.empty(shape, self._target)[0] if made_here else out
@@ -304,6 +357,10 @@ def attention(
     causal_offsets: Any = None,
     key_lengths: Any = None,
     log_sum_exp: bool = False,
+    probability_bits: int | None = None,
+    q_scale: Any = None,
+    k_scale: Any = None,
+    v_scale: Any = None,
     implementation: str | None = None,
     handle: Handle | None = None,
 ) -> Any:
@@ -315,12 +372,17 @@ def attention(
     fp32. It makes a plan for this one call; where the pattern is used again,
     :class:`AttentionPlan` saves that.
 
+    Q, K and V of int8 or int4 stand for their scales times them, as :func:`quantize_attention`
+    makes them; the softmax is then rounded to ``probability_bits`` unsigned bits against the
+    largest score of its row, and the row's sum is that of the rounded values.
+    ``magicube/attention.h`` defines it.
+
     Parameters
     ----------
     q : array
-        (batch, q_heads, Lq, head_dim), (q_heads, Lq, head_dim) or (Lq, head_dim), of fp32, fp16 or
-        bf16. Rows are contiguous; the other axes may lie in any order and with gaps, as transposed
-        views have them.
+        (batch, q_heads, Lq, head_dim), (q_heads, Lq, head_dim) or (Lq, head_dim), of fp32, fp16,
+        bf16 or int8, or an :class:`Int4Array`. Rows are contiguous; the other axes may lie in any
+        order and with gaps, as transposed views have them.
     k, v : array
         (batch, kv_heads, Lk, head_dim) and so on, of q's type; q_heads is a multiple of kv_heads.
     pattern : SrBcrs
@@ -328,7 +390,7 @@ def attention(
     scale : float, optional
         1 / sqrt(head_dim) by default.
     out_dtype : optional
-        fp32, fp16 or bf16; by default q's type.
+        fp32, fp16 or bf16; by default q's type, fp16 for integers.
     patterns : {"shared", "head", "batch", "batch_head"}, optional
         Which heads share a pattern of a batch of patterns: there are 1, q_heads, batch or batch *
         q_heads. Needed only where their number does not tell.
@@ -340,6 +402,12 @@ def attention(
         Shape (batch,), each in [0, Lk].
     log_sum_exp : bool
         Whether to return it as well.
+    probability_bits : int, optional
+        For int8 16 or 8, for int4 8 or 4; by default 8.
+    q_scale, k_scale : number or array of fp32, optional
+        One number, or one a query of (batch, q_heads, Lq), one a key of (batch, kv_heads, Lk).
+    v_scale : number or array of fp32, optional
+        One number, or one a feature of (batch, kv_heads, head_dim).
     implementation : str, optional
         One of :func:`attention_implementations`; by default the library chooses.
     handle : Handle, optional
@@ -360,7 +428,8 @@ def attention(
         If the type is not supported.
     """
     queries, keys, values = _tensor(q, "q"), _tensor(k, "k"), _tensor(v, "v")
-    batch, heads, _, width = queries.array.shape
+    batch, heads, _, width = queries.shape
+    scales = {"q_scale": q_scale, "k_scale": k_scale, "v_scale": v_scale}
     with AttentionPlan(
         pattern,
         head_dim=width,
@@ -375,11 +444,13 @@ def attention(
         causal_offsets=causal_offsets is not None,
         key_lengths=key_lengths is not None,
         log_sum_exp=log_sum_exp,
+        probability_bits=probability_bits,
+        **{name: granularity_of(x, name) for name, x in scales.items()},
         implementation=implementation,
         handle=handle,
     ) as plan:
         return plan._run(
-            queries, keys, values, None, scale, causal_offsets, key_lengths, handle
+            queries, keys, values, None, scale, causal_offsets, key_lengths, scales, handle
         )
 
 

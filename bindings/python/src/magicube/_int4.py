@@ -26,7 +26,8 @@ class Int4Array:
         Shape (lines, ceil(length / 2)), or (batch, lines, ceil(length / 2)); lines may lie apart.
         In host memory or in that of a GPU.
     shape : sequence of int
-        Shape of the matrix: (rows, cols), or (batch, rows, cols).
+        Shape of the matrix: (rows, cols), or (batch, rows, cols); for attention also (batch, heads,
+        length, head_dim), with one more axis in ``packed``.
     order : {"C", "F"}
         "C": a line is a row; "F": a line is a column.
 
@@ -67,7 +68,7 @@ class Int4Array:
 
     @property
     def ndim(self) -> int:
-        """2, or 3 for a batch."""
+        """2, or 3 for a batch, or 4."""
         return len(self.shape)
 
     @property
@@ -109,9 +110,10 @@ class Int4Array:
 
 def packed_shape(shape: tuple[int, ...], order: str) -> tuple[int, ...]:
     """Shape of the array of bytes behind a matrix of this shape and order."""
-    if len(shape) not in (2, 3) or min(shape) < 0:
+    if len(shape) not in (2, 3, 4) or min(shape) < 0:
         raise InvalidValueError(
-            f"shape is {shape}; it must be (rows, cols) or (batch, rows, cols), none negative"
+            f"shape is {shape}; it must be (rows, cols), (batch, rows, cols) or (batch, heads, "
+            "rows, cols), none negative"
         )
     *batch, rows, cols = shape
     lines, length = (rows, cols) if order == "C" else (cols, rows)
@@ -124,7 +126,7 @@ def pack_int4(values: Any, order: str = "C") -> Int4Array:
     Parameters
     ----------
     values : array of int8, or of ml_dtypes.int4
-        Shape (rows, cols) or (batch, rows, cols).
+        Shape (rows, cols), (batch, rows, cols) or (batch, heads, rows, cols).
     order : {"C", "F"}
         Whether rows or columns are packed.
 

@@ -217,6 +217,10 @@ def _int4_matrix(
             f"{argument} has order {x.order}, not {order} as is required here; repack it: "
             f"magicube.pack_int4({argument}.unpack(), {order!r})"
         )
+    if x.ndim > 3:
+        raise InvalidValueError(
+            f"{argument} has shape {x.shape}; it must be a matrix, or a batch of matrices"
+        )
     lines, library = _operand(x.packed, argument, writable, call)
     check_writable(lines, argument, writable)
     count, length = lines.shape[-2:]

@@ -118,6 +118,10 @@ struct Attention {
         MAGICUBE_TAKE(causal_offsets);
         MAGICUBE_TAKE(key_lengths);
         MAGICUBE_TAKE(log_sum_exp);
+        MAGICUBE_TAKE(probability_bits);
+        MAGICUBE_TAKE(q_scale);
+        MAGICUBE_TAKE(k_scale);
+        MAGICUBE_TAKE(v_scale);
     }
 };
 
@@ -194,6 +198,9 @@ void attention(Plan<Attention>& plan, Handle& handle, std::optional<float> scale
     MAGICUBE_TAKE(causal_offsets);
     MAGICUBE_TAKE(key_lengths);
     MAGICUBE_TAKE(log_sum_exp);
+    MAGICUBE_TAKE(q_scale);
+    MAGICUBE_TAKE(k_scale);
+    MAGICUBE_TAKE(v_scale);
     fields.finish();
     const auto strides = [](const Tensor& tensor) {
         return magicubeAttentionStrides_t{std::get<1>(tensor), std::get<2>(tensor),

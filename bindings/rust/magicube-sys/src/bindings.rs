@@ -880,6 +880,14 @@ pub struct magicubeAttentionProblem {
     pub log_sum_exp: i32,
     /// one of listImplementations, or null: the library chooses
     pub implementation: *const ::core::ffi::c_char,
+    /// int8: 16 or 8; int4: 8 or 4; other types: 0
+    pub probability_bits: i32,
+    /// for integers: NONE, TENSOR, or ROW (one a query)
+    pub q_scale: magicubeGranularity_t,
+    /// for integers: NONE, TENSOR, or ROW (one a key)
+    pub k_scale: magicubeGranularity_t,
+    /// for integers: NONE, TENSOR, or COL (one a feature)
+    pub v_scale: magicubeGranularity_t,
 }
 impl Default for magicubeAttentionProblem {
     fn default() -> Self {
@@ -893,8 +901,9 @@ impl Default for magicubeAttentionProblem {
 /// What a plan is made for. Start from MAGICUBE_ATTENTION_PROBLEM_INIT.
 pub type magicubeAttentionProblem_t = magicubeAttentionProblem;
 /** Where element (b, h, i, d) of Q, K, V or out lies: at b * batch + h * head + i * row + d, in
- elements. Strides are not negative and row is at least head_dim. Those of out keep its elements
- apart: of its dimensions, the one with the larger stride steps over all of the others.*/
+ elements. Strides are not negative, those of int4 are multiples of 2, and row is at least
+ head_dim. Those of out keep its elements apart: of its dimensions, the one with the larger stride
+ steps over all of the others.*/
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct magicubeAttentionStrides {
@@ -904,8 +913,9 @@ pub struct magicubeAttentionStrides {
     pub row: i64,
 }
 /** Where element (b, h, i, d) of Q, K, V or out lies: at b * batch + h * head + i * row + d, in
- elements. Strides are not negative and row is at least head_dim. Those of out keep its elements
- apart: of its dimensions, the one with the larger stride steps over all of the others.*/
+ elements. Strides are not negative, those of int4 are multiples of 2, and row is at least
+ head_dim. Those of out keep its elements apart: of its dimensions, the one with the larger stride
+ steps over all of the others.*/
 pub type magicubeAttentionStrides_t = magicubeAttentionStrides;
 /// Arrays of one execution, on the handle's device; those that the problem names are required.
 #[repr(C)]
@@ -924,6 +934,12 @@ pub struct magicubeAttentionArgs {
     pub key_lengths: *const i64,
     /// (batch_count, q_heads, Lq) without gaps, natural logarithm
     pub log_sum_exp: *mut f32,
+    /// ROW: (batch_count, q_heads, Lq)
+    pub q_scale: *const f32,
+    /// ROW: (batch_count, kv_heads, Lk)
+    pub k_scale: *const f32,
+    /// COL: (batch_count, kv_heads, head_dim)
+    pub v_scale: *const f32,
 }
 impl Default for magicubeAttentionArgs {
     fn default() -> Self {

@@ -11,7 +11,7 @@ use crate::plan::{arrays, lend_array, lend_scalar, operation, setters};
 use crate::plan::{Name, RawPlan, Scalar};
 use crate::sparse::{require_len, wide, Sparse};
 use crate::status::{abi_enum, check, Error, Result};
-use crate::types::{DataType, Element};
+use crate::types::{DataType, Element, Granularity};
 
 abi_enum! {
     /// Which heads share a pattern of a batch of patterns.
@@ -62,6 +62,10 @@ struct AttentionShape {
     causal_offsets: bool,
     key_lengths: bool,
     log_sum_exp: bool,
+    probability_bits: i32,
+    q_scale: Granularity,
+    k_scale: Granularity,
+    v_scale: Granularity,
 }
 
 impl<'p> AttentionProblem<'p> {
@@ -79,6 +83,10 @@ impl<'p> AttentionProblem<'p> {
             causal_offsets: false,
             key_lengths: false,
             log_sum_exp: false,
+            probability_bits: 0,
+            q_scale: Granularity::None,
+            k_scale: Granularity::None,
+            v_scale: Granularity::None,
         };
         Self {
             pattern,
@@ -115,6 +123,14 @@ impl<'p> AttentionProblem<'p> {
         key_lengths: bool = shape.key_lengths;
         /// Whether the log-sum-exp is written as well.
         log_sum_exp: bool = shape.log_sum_exp;
+        /// Bits of the softmax where Q, K and V are int8 (16 or 8) or int4 (8 or 4); else 0.
+        probability_bits: i32 = shape.probability_bits;
+        /// What shares a scale of integers in Q: nothing, all, or each query's own.
+        q_scale: Granularity = shape.q_scale;
+        /// The same in K: each key's own.
+        k_scale: Granularity = shape.k_scale;
+        /// The same in V: each feature's own (`Col`).
+        v_scale: Granularity = shape.v_scale;
     }
 
     /// One implementation by name, of those that [`AttentionProblem::implementations`] lists.
@@ -140,6 +156,10 @@ impl<'p> AttentionProblem<'p> {
             key_lengths: shape.key_lengths.into(),
             log_sum_exp: shape.log_sum_exp.into(),
             implementation: name.pointer(),
+            probability_bits: shape.probability_bits,
+            q_scale: shape.q_scale.sys(),
+            k_scale: shape.k_scale.sys(),
+            v_scale: shape.v_scale.sys(),
         })
     }
 
@@ -172,6 +192,9 @@ pub struct AttentionArgs<'a> {
     causal_offsets: Option<View<'a, i64>>,
     key_lengths: Option<View<'a, i64>>,
     log_sum_exp: Option<ViewMut<'a, f32>>,
+    q_scale: Option<View<'a, f32>>,
+    k_scale: Option<View<'a, f32>>,
+    v_scale: Option<View<'a, f32>>,
 }
 
 impl<'a> AttentionArgs<'a> {
@@ -210,6 +233,12 @@ impl<'a> AttentionArgs<'a> {
         causal_offsets: i64;
         /// Keys of each matrix of the batch.
         key_lengths: i64;
+        /// Scales of integers in Q: one, or (batch, q_heads, queries).
+        q_scale: f32;
+        /// Those of K: one, or (batch, kv_heads, keys).
+        k_scale: f32;
+        /// Those of V: one, or (batch, kv_heads, head_dim).
+        v_scale: f32;
     }
 
     /// Receives the log-sum-exp (batch, q_heads, queries).
@@ -243,18 +272,38 @@ operation!(
 
 impl AttentionShape {
     /// Elements from the first to the last of a (batch, heads, rows, head_dim) array.
-    fn extent(&self, heads: i64, rows: i64, strides: &Option<AttentionStrides>) -> i128 {
+    fn extent(
+        &self,
+        data_type: DataType,
+        heads: i64,
+        rows: i64,
+        strides: &Option<AttentionStrides>,
+    ) -> i128 {
         let [batch, heads, rows, dim] = [self.batch, heads, rows, self.head_dim].map(wide);
         if batch <= 0 || heads <= 0 || rows <= 0 || dim <= 0 {
             return 0;
         }
         match strides {
-            None => batch.saturating_mul(heads).saturating_mul(rows).saturating_mul(dim),
+            None => {
+                // Rows of int4 start on bytes.
+                let row = if data_type == DataType::Int4 { dim + dim % 2 } else { dim };
+                batch.saturating_mul(heads).saturating_mul(rows).saturating_mul(row)
+            }
             Some(s) => {
                 let [b, h, r] = [s.batch, s.head, s.row].map(wide);
                 ((batch - 1) * b).saturating_add((heads - 1) * h).saturating_add((rows - 1) * r)
                     + dim
             }
+        }
+    }
+
+    /// Elements of an array of scales.
+    fn scales(&self, per: Granularity, heads: i64, length: i64) -> i128 {
+        let [batch, heads, length] = [self.batch, heads, length].map(|n| wide(n.max(0)));
+        match per {
+            Granularity::None => 0,
+            Granularity::Tensor => batch.min(1),
+            _ => batch.saturating_mul(heads).saturating_mul(length),
         }
     }
 
@@ -280,9 +329,9 @@ impl AttentionPlan<'_> {
     ) -> Result<()> {
         let shape = &self.shape;
         let sizes = [
-            ("q", shape.extent(shape.q_heads, shape.queries, &args.q_strides)),
-            ("k", shape.extent(shape.kv_heads, shape.keys, &args.k_strides)),
-            ("v", shape.extent(shape.kv_heads, shape.keys, &args.v_strides)),
+            ("q", shape.extent(shape.in_type, shape.q_heads, shape.queries, &args.q_strides)),
+            ("k", shape.extent(shape.in_type, shape.kv_heads, shape.keys, &args.k_strides)),
+            ("v", shape.extent(shape.in_type, shape.kv_heads, shape.keys, &args.v_strides)),
         ];
         for (view, (argument, needed)) in inputs.views.iter().zip(sizes) {
             handle.require(argument, view.location)?;
@@ -290,7 +339,7 @@ impl AttentionPlan<'_> {
         }
         let out = out.view_mut();
         handle.require("out", out.location)?;
-        let needed = shape.extent(shape.q_heads, shape.queries, &args.out_strides);
+        let needed = shape.extent(shape.out_type, shape.q_heads, shape.queries, &args.out_strides);
         shape.require::<O>("out", out.len, needed)?;
         let strides = |given: Option<AttentionStrides>| {
             given.map(|s| sys::magicubeAttentionStrides {
@@ -305,6 +354,11 @@ impl AttentionPlan<'_> {
             strides.as_ref().map_or(ptr::null(), ptr::from_ref)
         }
         let each = wide(shape.batch).max(0);
+        let counts = [
+            shape.scales(shape.q_scale, shape.q_heads, shape.queries),
+            shape.scales(shape.k_scale, shape.kv_heads, shape.keys),
+            shape.scales(shape.v_scale, shape.kv_heads, shape.head_dim),
+        ];
         let raw = sys::magicubeAttentionArgs {
             struct_size: size_of::<sys::magicubeAttentionArgs>(),
             q_strides: pointer(&q_strides),
@@ -314,6 +368,9 @@ impl AttentionPlan<'_> {
             causal_offsets: lend_array(&args.causal_offsets, handle, "causal_offsets", each)?,
             key_lengths: lend_array(&args.key_lengths, handle, "key_lengths", each)?,
             log_sum_exp: self.lend_log_sum_exp(handle, args)?,
+            q_scale: lend_array(&args.q_scale, handle, "q_scale", counts[0])?,
+            k_scale: lend_array(&args.k_scale, handle, "k_scale", counts[1])?,
+            v_scale: lend_array(&args.v_scale, handle, "v_scale", counts[2])?,
         };
         let scale = lend_scalar(&args.scale, handle, "scale")?;
         let (scratch, bytes) = workspace.lend(handle)?;

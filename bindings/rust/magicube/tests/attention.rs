@@ -8,7 +8,7 @@ use common::{cases, close, Random};
 use magicube::convert::{dense_to_sr_bcrs, SrBcrs, SrBcrsOptions};
 use magicube::{
     AttentionArgs, AttentionInputs, AttentionPatterns, AttentionPlan, AttentionProblem,
-    AttentionStrides, DataType, Dense, Device, DeviceBuffer, Handle, Sparse, Status,
+    AttentionStrides, DataType, Dense, Device, DeviceBuffer, Granularity, Handle, Sparse, Status,
 };
 use proptest::prelude::*;
 
@@ -198,4 +198,60 @@ fn strides_and_short_arrays() {
     assert_eq!(error.status(), Status::InvalidValue, "{error}");
     let error = AttentionProblem::new(&pattern).q_heads(3).kv_heads(2).check_supported(&handle);
     assert!(error.unwrap_err().message().contains("q_heads"));
+}
+
+#[test]
+fn integers_with_scales_are_close_to_their_reals() {
+    let handle = Handle::cpu().unwrap();
+    let (rows, dim) = (12usize, 6usize);
+    let case = Case {
+        batch: 1,
+        q_heads: 1,
+        kv_heads: 1,
+        queries: rows,
+        keys: rows,
+        dim,
+        masks: vec![vec![1; rows * rows]],
+        causal: None,
+        offsets: None,
+        lengths: None,
+        scale: 0.5,
+    };
+    let numbers = |seed: usize| -> Vec<i8> {
+        (0..rows * dim).map(|i| ((i * 37 + seed * 11) % 255) as i8).collect()
+    };
+    let (q, k, v) = (numbers(1), numbers(2), numbers(3));
+    let (q_scale, k_scale) = (vec![0.01f32; rows], [0.02f32]);
+    let v_scale: Vec<f32> = (1..=dim).map(|d| d as f32 / 100.0).collect();
+    let reals = |x: &[i8], scale: &dyn Fn(usize) -> f32| -> Vec<f32> {
+        x.iter().enumerate().map(|(i, x)| scale(i) * f32::from(*x)).collect()
+    };
+    let expected = case.reference(
+        &reals(&q, &|_| 0.01),
+        &reals(&k, &|_| 0.02),
+        &reals(&v, &|i| v_scale[i % dim]),
+    );
+    let pattern = case.pattern(&handle);
+    let sparse = pattern.as_sparse().unwrap();
+    let problem = case
+        .problem(&sparse)
+        .in_type(DataType::Int8)
+        .log_sum_exp(false)
+        .probability_bits(16)
+        .q_scale(Granularity::Row)
+        .k_scale(Granularity::Tensor)
+        .v_scale(Granularity::Col);
+    let plan = AttentionPlan::new(&handle, &problem).unwrap();
+    let mut workspace = plan.workspace().unwrap();
+    let mut out = vec![0f32; rows * dim];
+    let inputs = AttentionInputs::new(&q, &k, &v);
+    let args = || AttentionArgs::new().scale(case.scale).k_scale(&k_scale).v_scale(&v_scale);
+    let mut given = args().q_scale(&q_scale);
+    plan.execute(&handle, &inputs, &mut out, &mut given, &mut workspace).unwrap();
+    for (found, right) in out.iter().zip(&expected.0) {
+        assert!((f64::from(*found) - right).abs() < 1e-3, "{found} {right}");
+    }
+    let mut short = args().q_scale(&q_scale[1..]);
+    let error = plan.execute(&handle, &inputs, &mut out, &mut short, &mut workspace).unwrap_err();
+    assert!(error.to_string().contains("q_scale"), "{error}");
 }

@@ -5,13 +5,15 @@
 // A task is one block row of one head: its V queries. Rows of K and V are read once a task, in the
 // order of the pattern's slots, and used for all queries that may see them. The workspace holds for
 // each worker, in floats and with rows padded to whole lanes: V queries, V sums of values, one row
-// of K or V, and V rows of scores, as long as a block row can be. Workers take tasks in turn, so
-// that a causal pattern's long and short rows are shared out. Order of operations: attention.h.
+// of K or V, and V rows of scores, as long as a block row can be. Sums of integers are in double,
+// which holds them exactly. Workers take tasks in turn, so that a causal pattern's long and short
+// rows are shared out. Order of operations: attention.h.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "core/common/thread_pool.hpp"
+#include "core/ops/attention/quantised.hpp"
 #include "core/ops/attention/visible_keys.hpp"
 #include "core/ops/reference.hpp"
 #include "core/ops/unpack.hpp"
@@ -35,7 +37,8 @@ int64_t most_slots(const problem& p) {
 // Floats of one worker, a multiple of what keeps the next one's aligned.
 int64_t floats_of_worker(const problem& p) {
     const int64_t v = p.pattern.vector_length;
-    const int64_t rows = checked_mul(2 * v + 1, pitch_of(p), "workspace");
+    const int64_t count = p.quantised() ? 3 * v + 1 : 2 * v + 1;
+    const int64_t rows = checked_mul(count, pitch_of(p), "workspace");
     const int64_t floats =
         checked_add(rows, checked_mul(v, most_slots(p), "workspace"), "workspace");
     return checked_mul(ceil_div(floats, 64), 64, "workspace");
@@ -68,6 +71,7 @@ struct attention_job {
 struct scratch {
     float* queries;  // V rows of `pitch`, padded with zeros
     float* sums;     // the same
+    double* exact;   // of integers, in its place
     float* row;      // of K or V
     float* scores;   // V rows, most_slots apart
     int64_t score_pitch;
@@ -76,8 +80,10 @@ struct scratch {
 scratch scratch_of(const attention_job& job, int64_t worker) {
     const int64_t rows = job.pattern.vector_length * job.pitch;
     auto* first = static_cast<float*>(job.args.workspace) + worker * floats_of_worker(job.shape);
-    return {first, first + rows, first + 2 * rows, first + 2 * rows + job.pitch,
-            most_slots(job.shape)};
+    float* sums = first + rows;
+    float* row = sums + (job.shape.quantised() ? 2 * rows : rows);
+    return {
+        first, sums, reinterpret_cast<double*>(sums), row, row + job.pitch, most_slots(job.shape)};
 }
 
 float dot(const float* a, const float* b, int64_t length) {
@@ -90,6 +96,14 @@ float dot(const float* a, const float* b, int64_t length) {
     return sum;
 }
 
+// Of integers, exact.
+int32_t integer_dot(const float* a, const float* b, int64_t length) {
+    double sum = 0;
+    for (int64_t d = 0; d < length; ++d)
+        sum += static_cast<double>(a[d]) * static_cast<double>(b[d]);
+    return static_cast<int32_t>(sum);
+}
+
 // The queries of one task, and which keys each may see.
 class block_row {
   public:
@@ -98,10 +112,28 @@ class block_row {
           keys_(
               job.shape, job.pattern, job.args, task / job.pattern.block_rows() / job.shape.q_heads,
               task / job.pattern.block_rows() % job.shape.q_heads, task % job.pattern.block_rows()),
-          kv_head_(keys_.head / (job.shape.q_heads / job.shape.kv_heads)) {}
+          kv_head_(keys_.head / (job.shape.q_heads / job.shape.kv_heads)) {
+        const auto& p = job.shape;
+        const int64_t kv = keys_.batch * p.kv_heads + kv_head_;
+        q_scale_ = scales_of_head(p.q_scale, job.args.q_scale, keys_.batch * p.q_heads + keys_.head,
+                                  job.pattern.rows);
+        k_scale_ = scales_of_head(p.k_scale, job.args.k_scale, kv, job.pattern.cols);
+        v_scale_ = scales_of_head(p.v_scale, job.args.v_scale, kv, p.head_dim);
+    }
 
     void compute(const scratch& s) const {
         load_queries(s);
+        if (job_.shape.quantised()) {
+            compute_quantised(s);
+        } else {
+            compute_floats(s);
+        }
+    }
+
+  private:
+    static constexpr int64_t max_rows = 64;  // the largest vector length
+
+    void compute_floats(const scratch& s) const {
         each_key(job_.args.k, s, [&](int64_t slot, int64_t v) {
             s.scores[v * s.score_pitch + slot - keys_.begin] =
                 job_.scale * dot(s.queries + v * job_.pitch, s.row, job_.pitch);
@@ -118,8 +150,54 @@ class block_row {
         for (int64_t v = 0; v < keys_.count; ++v) write_query(s, v, largest[v], total[v]);
     }
 
-  private:
-    static constexpr int64_t max_rows = 64;  // the largest vector length
+    void compute_quantised(const scratch& s) const {
+        const int32_t highest = highest_probability(job_.shape.probability_bits);
+        each_key(job_.args.k, s, [&](int64_t slot, int64_t v) {
+            s.scores[v * s.score_pitch + slot - keys_.begin] = quantised_score(
+                job_.scale, q_scale_[keys_.first + v], k_scale_[job_.pattern.col_indices[slot]],
+                integer_dot(s.queries + v * job_.pitch, s.row, job_.pitch));
+        });
+        float largest[max_rows];
+        float total[max_rows];
+        for (int64_t v = 0; v < keys_.count; ++v) {
+            largest[v] = largest_of(s, v);
+            total[v] = take_probabilities(s, v, largest[v], highest);
+        }
+        std::fill(s.exact, s.exact + keys_.count * job_.pitch, 0.0);
+        each_key(job_.args.v, s, [&](int64_t slot, int64_t v) {
+            const double p = s.scores[v * s.score_pitch + slot - keys_.begin];
+            double* sums = s.exact + v * job_.pitch;
+            for (int64_t d = 0; d < job_.pitch; ++d) sums[d] += p * static_cast<double>(s.row[d]);
+        });
+        for (int64_t v = 0; v < keys_.count; ++v)
+            write_quantised(s, v, largest[v], total[v], highest);
+    }
+
+    // Scores become probabilities, integers in [0, highest], whose sum this is.
+    float take_probabilities(const scratch& s, int64_t v, float largest, int32_t highest) const {
+        float* scores = s.scores + v * s.score_pitch;
+        const bool regular = largest > -infinity;  // and no NaN
+        int64_t total = 0;
+        for (int64_t slot = keys_.begin; slot < keys_.end; ++slot) {
+            if (!keys_.allowed(slot, v)) continue;
+            float& score = scores[slot - keys_.begin];
+            const int32_t p = regular ? quantised_probability(score, largest, highest) : 0;
+            score = static_cast<float>(p);
+            total += p;
+        }
+        return static_cast<float>(total);
+    }
+
+    void write_quantised(const scratch& s, int64_t v, float largest, float total,
+                         int32_t highest) const {
+        const double* sums = s.exact + v * job_.pitch;
+        for (int64_t d = 0; d < job_.shape.head_dim; ++d)
+            s.row[d] = quantised_output(v_scale_[d], static_cast<float>(sums[d]), total);
+        const bool regular = largest > -infinity;
+        if (!regular)
+            std::fill(s.row, s.row + job_.shape.head_dim, std::isnan(largest) ? nan_value : 0.0f);
+        store(v, s.row, regular ? quantised_statistic(largest, total, highest) : largest);
+    }
 
     void load_row(const tensor& from, int64_t head, int64_t i, float* to) const {
         load_run(job_.shape.in_type, from.values, from.row(keys_.batch, head, i),
@@ -146,19 +224,25 @@ class block_row {
         }
     }
 
-    // Scores become exponentials. largest is NaN if one was NaN or +infinity.
-    void take_exponentials(const scratch& s, int64_t v, float& largest, float& total) const {
-        float* scores = s.scores + v * s.score_pitch;
+    // NaN if a score is NaN or +infinity.
+    float largest_of(const scratch& s, int64_t v) const {
+        const float* scores = s.scores + v * s.score_pitch;
         bool invalid = false;
-        largest = -infinity;
-        total = 0;
+        float largest = -infinity;
         for (int64_t slot = keys_.begin; slot < keys_.end; ++slot) {
             if (!keys_.allowed(slot, v)) continue;
             const float score = scores[slot - keys_.begin];
             invalid = invalid || !(score < infinity);
             if (score > largest) largest = score;
         }
-        if (invalid) largest = nan_value;
+        return invalid ? nan_value : largest;
+    }
+
+    // Scores become exponentials.
+    void take_exponentials(const scratch& s, int64_t v, float& largest, float& total) const {
+        float* scores = s.scores + v * s.score_pitch;
+        largest = largest_of(s, v);
+        total = 0;
         for (int64_t slot = keys_.begin; slot < keys_.end; ++slot) {
             if (!keys_.allowed(slot, v)) continue;
             float& score = scores[slot - keys_.begin];
@@ -179,9 +263,14 @@ class block_row {
             statistic = static_cast<float>(static_cast<double>(largest) +
                                            std::log(static_cast<double>(total)));
         }
+        store(v, sums, statistic);
+    }
+
+    void store(int64_t v, const float* values, float statistic) const {
+        const auto& p = job_.shape;
         const int64_t row = keys_.first + v;
         store_run(p.out_type, job_.args.out.values, job_.args.out.row(keys_.batch, keys_.head, row),
-                  p.head_dim, sums);
+                  p.head_dim, values);
         if (p.log_sum_exp) {
             job_.args
                 .log_sum_exp[(keys_.batch * p.q_heads + keys_.head) * job_.pattern.rows + row] =
@@ -192,6 +281,9 @@ class block_row {
     const attention_job& job_;
     const visible_keys keys_;
     int64_t kv_head_;
+    scale_reader q_scale_;  // of integers; so for the next two
+    scale_reader k_scale_;
+    scale_reader v_scale_;
 };
 
 class reference_plan final : public stored_plan<operation> {

@@ -270,8 +270,10 @@ class simd_plan final : public stored_plan<operation> {
     sections sections_;
 };
 
-std::string decline(const context&, const problem&) {
-    return {};
+std::string decline(const context&, const problem& p) {
+    return p.quantised()
+               ? text("Q, K and V are ", name_of(p.in_type), "; it takes fp32, fp16 or bf16")
+               : "";
 }
 
 buffer_needs needs(const context&, const problem& p) {

@@ -18,6 +18,9 @@ struct kernel_arguments {
     float* log_sum_exp;
     magicube::cuda::scalar scale;
     int64_t tasks;
+    const float* q_scale;  // null where the problem names none; so for the next two
+    const float* k_scale;
+    const float* v_scale;
 
     MAGICUBE_HOST_DEVICE int64_t kv_head_of(int64_t head) const {
         return head / (shape.q_heads / shape.kv_heads);
@@ -30,11 +33,14 @@ struct kernel_arguments {
 // `pattern` is the plan's copy. Throws device_mismatch if an array of the execution lies elsewhere.
 inline kernel_arguments make_arguments(const context& ctx, const problem& p,
                                        const sr_bcrs_view& pattern, const arguments& args) {
-    kernel_arguments k{p,       pattern, args.q,  args.k, args.v, args.out,
-                       nullptr, nullptr, nullptr, {},     0};
+    kernel_arguments k{p,       pattern, args.q, args.k, args.v,  args.out, nullptr,
+                       nullptr, nullptr, {},     0,      nullptr, nullptr,  nullptr};
     if (p.causal_offsets) k.causal_offsets = args.causal_offsets;
     if (p.key_lengths) k.key_lengths = args.key_lengths;
     if (p.log_sum_exp) k.log_sum_exp = args.log_sum_exp;
+    if (p.q_scale != granularity::none) k.q_scale = args.q_scale;
+    if (p.k_scale != granularity::none) k.k_scale = args.k_scale;
+    if (p.v_scale != granularity::none) k.v_scale = args.v_scale;
     const auto standard = static_cast<float>(1 / std::sqrt(static_cast<double>(p.head_dim)));
     k.scale = magicube::cuda::scalar_argument(ctx, args.scale, standard);
     magicube::cuda::require_operands(ctx, {{args.q.values, "q"},
@@ -44,6 +50,9 @@ inline kernel_arguments make_arguments(const context& ctx, const problem& p,
                                            {k.causal_offsets, "args->causal_offsets"},
                                            {k.key_lengths, "args->key_lengths"},
                                            {k.log_sum_exp, "args->log_sum_exp"},
+                                           {k.q_scale, "args->q_scale"},
+                                           {k.k_scale, "args->k_scale"},
+                                           {k.v_scale, "args->v_scale"},
                                            {k.scale.pointer, "scale"}});
     return k;
 }

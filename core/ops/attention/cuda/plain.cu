@@ -7,7 +7,7 @@
 // Mapping   a warp takes one query of one head; its lanes share a key's elements. Scores are
 //           computed once for the largest and again for every 256 elements of the output, so that
 //           nothing is kept but one query's sums.
-// Sums      fp32 by fma; exponentials in double.
+// Sums      fp32 by fma, of integers exact; exponentials in double.
 // Shared    none. Any architecture, any alignment of elements.
 // Bound     latency: a shuffle chain and a row of K a key.
 #include <algorithm>

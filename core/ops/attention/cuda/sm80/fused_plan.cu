@@ -73,7 +73,8 @@ class fused_plan final : public stored_plan<operation> {
 };
 
 std::string decline(const context& ctx, const problem& p) {
-    if (p.in_type == dtype::fp32) return "Q, K and V are fp32; it takes fp16 or bf16";
+    if (p.in_type != dtype::fp16 && p.in_type != dtype::bf16)
+        return text("Q, K and V are ", name_of(p.in_type), "; it takes fp16 or bf16");
     if (p.head_dim > most_dim)
         return text("head_dim is ", p.head_dim, "; it takes at most ", most_dim);
     const int capability = magicube::cuda::compute_capability(ctx.ordinal);

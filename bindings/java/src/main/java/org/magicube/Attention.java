@@ -4,10 +4,8 @@ package org.magicube;
 import java.util.List;
 import java.util.Objects;
 import org.magicube.internal.Native;
-import org.magicube.internal.magicubeAttentionArgs_t;
 import org.magicube.internal.magicubeAttentionPatterns_t;
 import org.magicube.internal.magicubeAttentionProblem_t;
-import org.magicube.internal.magicubeAttentionStrides_t;
 import org.magicube.internal.magicubePlanInfo_t;
 
 /**
@@ -17,7 +15,8 @@ import org.magicube.internal.magicubePlanInfo_t;
  *
  * <p>Q and out are (batch, qHeads, Lq, headDim), K and V are (batch, kvHeads, Lk, headDim); qHeads
  * is a multiple of kvHeads, and query head h reads key head h / (qHeads / kvHeads). Q, K and V are
- * fp32, fp16 or bf16, all of one type; out is any of these. A query without an allowed key gets
+ * fp32, fp16 or bf16, or int8 or int4 with scales ({@link AttentionScheme}), all of one type; out
+ * is fp32, fp16 or bf16. A query without an allowed key gets
  * zeros and log-sum-exp -infinity.
  */
 public final class Attention {
@@ -89,6 +88,7 @@ public final class Attention {
         private boolean causalOffsets;
         private boolean keyLengths;
         private boolean logSumExp;
+        private AttentionScheme scheme = AttentionScheme.FLOATS;
 
         private Problem(SparseMatrix pattern) {
             this.pattern = Objects.requireNonNull(pattern, "pattern");
@@ -190,6 +190,17 @@ public final class Attention {
             return this;
         }
 
+        /**
+         * Sets how Q, K and V of INT8 or INT4 are computed with.
+         *
+         * @param integers FLOATS until set, for other types
+         * @return this
+         */
+        public Problem scheme(AttentionScheme integers) {
+            scheme = Objects.requireNonNull(integers, "integers");
+            return this;
+        }
+
         @Override
         Problem self() {
             return this;
@@ -211,6 +222,7 @@ public final class Attention {
             struct.setKey_lengths(keyLengths ? 1 : 0);
             struct.setLog_sum_exp(logSumExp ? 1 : 0);
             struct.setImplementation(name);
+            scheme.fill(struct);
             return struct;
         }
 
@@ -232,13 +244,16 @@ public final class Attention {
     public static final class Args extends org.magicube.Args<Args> {
         private Float scale;
         private Memory scaleMemory;
-        private Strides qStrides;
-        private Strides kStrides;
-        private Strides vStrides;
-        private Strides outStrides;
-        private Memory causalOffsets;
-        private Memory keyLengths;
-        private Memory logSumExp;
+        Strides qStrides;
+        Strides kStrides;
+        Strides vStrides;
+        Strides outStrides;
+        Memory causalOffsets;
+        Memory keyLengths;
+        Memory logSumExp;
+        Memory qScale;
+        Memory kScale;
+        Memory vScale;
 
         private Args() {}
 
@@ -341,6 +356,21 @@ public final class Attention {
             return this;
         }
 
+        /**
+         * Sets the scales of integers in Q, K and V: floats without gaps, null where there is none.
+         *
+         * @param q one, or (batch, qHeads, Lq)
+         * @param k one, or (batch, kvHeads, Lk)
+         * @param v one, or (batch, kvHeads, headDim)
+         * @return this
+         */
+        public Args scales(Memory q, Memory k, Memory v) {
+            qScale = q;
+            kScale = k;
+            vScale = v;
+            return this;
+        }
+
         @Override
         Args self() {
             return this;
@@ -351,17 +381,18 @@ public final class Attention {
     public static final class Plan extends org.magicube.Plan {
         private static final Args NONE = new Args();
 
-        private final long queries;
-        private final long keys;
-        private final DataType inType;
-        private final DataType outType;
-        private final long batchCount;
-        private final long qHeads;
-        private final long kvHeads;
-        private final long headDim;
-        private final boolean causalOffsets;
-        private final boolean keyLengths;
-        private final boolean logSumExp;
+        final long queries;
+        final long keys;
+        final DataType inType;
+        final DataType outType;
+        final long batchCount;
+        final long qHeads;
+        final long kvHeads;
+        final long headDim;
+        final boolean causalOffsets;
+        final boolean keyLengths;
+        final boolean logSumExp;
+        final AttentionScheme scheme;
 
         private Plan(long plan, Memory buffer, Problem problem) {
             super("Attention.Plan", plan, Native::magicubeAttention_destroyPlan, buffer);
@@ -376,6 +407,7 @@ public final class Attention {
             causalOffsets = problem.causalOffsets;
             keyLengths = problem.keyLengths;
             logSumExp = problem.logSumExp;
+            scheme = problem.scheme;
         }
 
         @Override
@@ -410,26 +442,30 @@ public final class Attention {
             Args given = args == null ? NONE : args;
             try (Uses uses = new Uses(handle)) {
                 long plan = uses.object(this);
-                long inQ = uses.read(q, "q", elements(given.qStrides, qHeads, queries), inType);
-                long inK = uses.read(k, "k", elements(given.kStrides, kvHeads, keys), inType);
-                long inV = uses.read(v, "v", elements(given.vStrides, kvHeads, keys), inType);
-                long outElements = elements(given.outStrides, qHeads, queries);
+                long qElements = elements(inType, given.qStrides, qHeads, queries);
+                long inQ = uses.read(q, "q", qElements, inType);
+                long kElements = elements(inType, given.kStrides, kvHeads, keys);
+                long inK = uses.read(k, "k", kElements, inType);
+                long vElements = elements(inType, given.vStrides, kvHeads, keys);
+                long inV = uses.read(v, "v", vElements, inType);
+                long outElements = elements(outType, given.outStrides, qHeads, queries);
                 long result = uses.write(out, "out", outElements, outType);
                 long scale = handle.scalar(uses, 0, given.scale, given.scaleMemory, "scale");
                 long scratch = uses.scratch(given.workspace, workspaceBytes());
-                try (NativeArgs struct = new NativeArgs(uses, given)) {
+                try (AttentionArrays struct = new AttentionArrays(uses, this, given)) {
                     Native.magicubeAttention(uses.handle(), plan, scale, inQ, inK, inV, result,
                             struct.args, scratch, scratchBytes(given.workspace));
                 }
             }
         }
 
-        private long elements(Strides strides, long heads, long length) {
+        private long elements(DataType type, Strides strides, long heads, long length) {
             if (batchCount <= 0 || heads <= 0 || length <= 0) {
                 return 0;
             }
             if (strides == null) {
-                return Shapes.times(Shapes.times(batchCount, heads), Shapes.times(length, headDim));
+                long row = type == DataType.INT4 ? headDim + headDim % 2 : headDim; // whole bytes
+                return Shapes.times(Shapes.times(batchCount, heads), Shapes.times(length, row));
             }
             if (strides.batch() < 0 || strides.head() < 0 || strides.row() < 0) {
                 return 0; // which the library refuses, telling the rule
@@ -437,56 +473,6 @@ public final class Attention {
             long head = Shapes.reach(length, strides.row(), headDim);
             return Shapes.reach(batchCount, strides.batch(),
                     Shapes.reach(heads, strides.head(), head));
-        }
-
-        /** The C struct of arguments and those of strides that it points to. */
-        private final class NativeArgs implements AutoCloseable {
-            final magicubeAttentionArgs_t args = new magicubeAttentionArgs_t();
-            private final magicubeAttentionStrides_t[] strides = new magicubeAttentionStrides_t[4];
-
-            NativeArgs(Uses uses, Args given) {
-                try {
-                    fill(uses, given);
-                } catch (RuntimeException refused) {
-                    close();
-                    throw refused;
-                }
-            }
-
-            private void fill(Uses uses, Args given) {
-                args.setQ_strides(strides(0, given.qStrides));
-                args.setK_strides(strides(1, given.kStrides));
-                args.setV_strides(strides(2, given.vStrides));
-                args.setOut_strides(strides(3, given.outStrides));
-                args.setCausal_offsets(longs(uses, given.causalOffsets, "causalOffsets",
-                        causalOffsets, batchCount));
-                args.setKey_lengths(
-                        longs(uses, given.keyLengths, "keyLengths", keyLengths, batchCount));
-                args.setLog_sum_exp(outputArray(uses, given.logSumExp, "logSumExp", logSumExp,
-                        Shapes.times(Shapes.times(batchCount, qHeads), queries), DataType.FP32));
-            }
-
-            private magicubeAttentionStrides_t strides(int which, Strides given) {
-                if (given == null) {
-                    return null;
-                }
-                magicubeAttentionStrides_t struct = new magicubeAttentionStrides_t();
-                struct.setBatch(given.batch());
-                struct.setHead(given.head());
-                struct.setRow(given.row());
-                strides[which] = struct;
-                return struct;
-            }
-
-            @Override
-            public void close() {
-                args.close();
-                for (magicubeAttentionStrides_t struct : strides) {
-                    if (struct != null) {
-                        struct.close();
-                    }
-                }
-            }
         }
     }
 }

@@ -107,6 +107,34 @@ class AttentionTest {
         }
     }
 
+    /** One key each, so that every output is its key's V times its scale. */
+    @Test
+    void integersWithScales() {
+        int[] begin = {0, 1, 2};
+        int[] columns = {1, 0};
+        Memory numbers = Memory.copyOf(new byte[] {1, -128, 127, 5, -6, 7});
+        Memory rows = Memory.copyOf(new float[] {0.5f, 2});
+        Memory features = Memory.copyOf(new float[] {1, 10, 100});
+        Memory out = Memory.copyOf(new float[6]);
+        AttentionScheme scheme = new AttentionScheme(8, Granularity.ROW, Granularity.ROW,
+                Granularity.COL);
+        try (Handle handle = Handle.create(Device.CPU);
+                CsrMatrix pattern = CsrMatrix.of(2, 2, 2, Memory.copyOf(begin),
+                        Memory.copyOf(columns), null, IndexType.INT32, DataType.INT8)) {
+            Attention.Problem problem = Attention.problem(pattern)
+                    .types(DataType.INT8, DataType.FP32).heads(1, 1, 3).scheme(scheme);
+            try (Attention.Plan plan = problem.plan(handle)) {
+                plan.execute(handle, numbers, numbers, numbers, out,
+                        Attention.args().scales(rows, rows, features));
+                assertArrayEquals(new float[] {5, -60, 700, 1, -1280, 12700},
+                        out.toFloats());
+                Attention.Args few = Attention.args().scales(rows, Memory.copyOf(1f), features);
+                assertThrows(IllegalArgumentException.class,
+                        () -> plan.execute(handle, numbers, numbers, numbers, out, few));
+            }
+        }
+    }
+
     @ParameterizedTest
     @EnumSource(Attention.Patterns.class)
     void everyFieldOfTheProblem(Attention.Patterns sharing) {
