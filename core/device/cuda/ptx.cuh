@@ -170,6 +170,15 @@ __device__ __forceinline__ void copy_tile(uint32_t target, const CUtensorMap* ma
         : "memory");
 }
 
+__device__ __forceinline__ void copy_tile(uint32_t target, const CUtensorMap* map, int x, int y,
+                                          int z, int w, uint32_t barrier) {
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes"
+        " [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(target),
+        "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w)
+        : "memory");
+}
+
 // From shared memory to the tile at (x, y, z), as one of this thread's bulk copies.
 __device__ __forceinline__ void store_tile(const CUtensorMap* map, int x, int y, int z,
                                            uint32_t source) {
@@ -246,6 +255,9 @@ __device__ __forceinline__ uint32_t transpose_matrix(uint32_t elements) {
                  : "r"(elements));
     return transposed;
 }
+
+// Integers below 2^22 in magnitude, added to the bits of this float, are added to the float.
+constexpr float float_of_integers = 12582912.0f;
 
 // 2^x within 2 units in the last place; subnormal results are 0.
 __device__ __forceinline__ float exp2_fast(float x) {

@@ -17,4 +17,16 @@ CUtensorMap make_row_map(const dense_view& matrix, int box_cols, int box_rows);
 // one column after another, if not; elements of 16 bits or more then.
 CUtensorMap make_store_map(const dense_view& matrix);
 
+// Rows of `length` elements by batch and head; strides in elements, multiples of 16 bytes.
+struct head_tensor {
+    void* values;
+    dtype type;
+    int64_t length, rows, heads, batches;
+    int64_t row_stride, head_stride, batch_stride;
+};
+
+// To read boxes of box_rows whole rows, which are 64 or 128 bytes wide, swizzled by as many, zeros
+// beyond the last.
+CUtensorMap make_head_map(const head_tensor& tensor, int box_rows);
+
 }  // namespace magicube::cuda

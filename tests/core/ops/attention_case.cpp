@@ -384,9 +384,9 @@ struct attention_run {
     }
 
     std::string execute(const magicube::context& ctx, const char* implementation) {
-        rounds_exponentials = implementation == std::string("sm80_fused");
-        exact =
-            implementation == std::string("reference") || implementation == std::string("plain");
+        const std::string name = implementation;
+        rounds_exponentials = name == "sm80_fused" || name == "sm90_slab";
+        exact = name == "reference" || name == "plain";
         mirror device(ctx);
         const auto p = problem(device, implementation);
         operation_memory<magicube::attention::operation> memory(device, ctx, p);

@@ -15,6 +15,7 @@
 #include "core/common/checked.hpp"
 #include "core/device/cuda/launch.cuh"
 #include "core/ops/attention/cuda/one_query.cuh"
+#include "core/ops/attention/cuda/plain.hpp"
 #include "core/ops/reference.hpp"
 
 namespace magicube::attention {
@@ -32,19 +33,27 @@ __global__ void __launch_bounds__(block_warps * 32)
     }
 }
 
+}  // namespace
+
+void run_plain(const context& ctx, const kernel_arguments& args) {
+    kernel_arguments k = args;
+    k.tasks = k.shape.batch_count * k.shape.q_heads * k.pattern.rows;
+    const int64_t blocks = std::min<int64_t>(ceil_div(k.tasks, block_warps), INT32_MAX);
+    magicube::cuda::device_scope scope(ctx.ordinal);
+    magicube::cuda::check(
+        magicube::cuda::launch_kernel(
+            plain_kernel, {static_cast<unsigned>(blocks), block_warps * 32, 0, ctx.stream}, k),
+        "plain_kernel");
+}
+
+namespace {
+
 class plain_plan final : public stored_plan<operation> {
   public:
     using stored_plan::stored_plan;
 
     void run(const context& ctx, const arguments& args) const override {
-        const auto& p = problem();
-        auto k = make_arguments(ctx, p, stored().view(), args);
-        k.tasks = p.batch_count * p.q_heads * p.pattern.rows;
-        const int64_t blocks = std::min<int64_t>(ceil_div(k.tasks, block_warps), INT32_MAX);
-        magicube::cuda::device_scope scope(ctx.ordinal);
-        magicube::cuda::launch_kernel(
-            plain_kernel, {static_cast<unsigned>(blocks), block_warps * 32, 0, ctx.stream}, k);
-        magicube::cuda::check(cudaGetLastError(), "plain_kernel");
+        run_plain(ctx, make_arguments(ctx, problem(), stored().view(), args));
     }
 };
 

@@ -49,6 +49,7 @@ constexpr int shared_bytes = 227 * 1024 - 512;  // all but the barriers
 
 struct slab_geometry {
     int32_t row_bytes;  // of B: a tile's columns
+    int32_t operands;   // that lie so in shared memory: B alone, or K and V of attention
     int32_t slab_rows;  // a multiple of 64
     int32_t box_rows;   // of a tensor copy of B; divides slab_rows
     int32_t slabs;      // of K

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <numeric>
 
 #include "core/common/checked.hpp"
@@ -12,13 +13,17 @@ namespace {
 
 // Divides what B leaves of shared memory; false if the parts do not fit.
 bool divide(slab_geometry& g, int64_t largest_part) {
-    constexpr int64_t fixed = 1024 + zero_rows * widest_row_bytes + part_slack;  // 1024: to align
-    const int64_t room = shared_bytes - fixed -
-                         int64_t{consumer_warps} * store_slots * store_slot_bytes -
-                         int64_t{g.b_stages} * g.slab_rows * g.row_bytes;
+    constexpr int64_t align_bytes = 1024;
+    const int64_t slots =
+        g.operands == 1 ? int64_t{consumer_warps} * store_slots * store_slot_bytes : 0;
+    // Attention has a scale for each row of K too.
+    const int64_t a_row = int64_t{g.operands} * g.row_bytes + (g.operands == 1 ? 0 : 4);
+    const int64_t room = shared_bytes - align_bytes - part_slack - slots -
+                         int64_t{g.operands} * zero_rows * widest_row_bytes -
+                         int64_t{g.b_stages} * g.slab_rows * a_row;
     g.a_bytes = static_cast<int32_t>(round_up(largest_part, 128));
     const int64_t fit = room / g.a_bytes;
-    if (!g.resident()) {
+    if (!g.resident() || g.operands > 1) {
         g.a_stages = g.b_stages - g.kept;
         return fit >= g.a_stages;
     }
@@ -75,8 +80,11 @@ std::vector<slab_geometry> geometries_for(int64_t k, const slab_shape& shape) {
     };
     constexpr ring rings[] = {{448, 4, 1}, {384, 4, 1}, {320, 4, 1}, {256, 4, 1}, {192, 4, 1},
                               {128, 6, 2}, {128, 4, 1}, {64, 8, 3},  {64, 4, 1}};
+    constexpr ring key_rings[] = {{512, 3, 1}, {448, 3, 1}, {384, 3, 1}, {256, 3, 1},
+                                  {192, 3, 1}, {128, 4, 1}, {64, 4, 1}};
     constexpr int64_t visit_rows = 512;
-    const int64_t most_resident_rows = 1408 * widest_row_bytes / shape.row_bytes;
+    const int64_t most_resident_rows =
+        shape.keys_only ? 0 : 1408 * widest_row_bytes / shape.row_bytes;
     std::vector<slab_geometry> result;
     const auto add = [&](int64_t slab_rows, int64_t b_stages, int64_t kept) {
         slab_geometry g{};
@@ -88,15 +96,19 @@ std::vector<slab_geometry> geometries_for(int64_t k, const slab_shape& shape) {
         g.b_stages = static_cast<int32_t>(b_stages);
         g.kept = static_cast<int32_t>(kept);
         g.row_bytes = shape.row_bytes;
+        g.operands = shape.keys_only ? 2 : 1;
         result.push_back(g);
     };
     if (k <= most_resident_rows) {
         const int64_t slabs = ceil_div(k, visit_rows);
         add(round_up(ceil_div(k, slabs), 64), slabs, slabs - 1);
     }
-    for (const auto& r : rings) {
+    const ring* first = shape.keys_only ? key_rings : rings;
+    const ring* last = shape.keys_only ? std::end(key_rings) : std::end(rings);
+    for (; first != last; ++first) {
+        const ring& r = *first;
         const int64_t slabs = ceil_div(k, r.slab_rows);
-        if (slabs > r.b_stages) {
+        if (slabs > r.b_stages || shape.keys_only) {
             add(r.slab_rows, r.b_stages, r.kept);
         } else {
             add(r.slab_rows, slabs, slabs - 1);

@@ -18,11 +18,12 @@ struct slab_shape {
     bool floats = false;      // B may hold NaN
     bool halves = false;      // values of 16 bits
     int32_t row_bytes = 128;  // of B
+    bool keys_only = false;   // attention: records are row numbers, B is two operands, C needs none
 
     constexpr int32_t sets() const { return row_sets * planes; }
     constexpr int32_t bundle_rows() const { return 8 * row_sets; }
     constexpr int32_t group_bundles() const { return consumer_warps * bundles; }
-    constexpr int32_t set_bytes() const { return halves ? 512 : 256; }
+    constexpr int32_t set_bytes() const { return keys_only ? 0 : halves ? 512 : 256; }
     constexpr int32_t numbers_at() const { return sets() * set_bytes(); }  // in a record
     constexpr int32_t record_bytes() const { return numbers_at() + step_slots * 2; }
 };

@@ -427,12 +427,14 @@ void pattern_packer::write(const context& ctx, const pack_target& target) const 
     check(launch_kernel(write_kernel, {groups, 32, 0, ctx.stream}, target, lists_,
                         begins.as<int64_t>()),
           "write_kernel");
-    constexpr int threads = consumer_warps * 32;
-    check(launch_kernel(find_kernel, {part_grid(target), threads, 0, ctx.stream}, target),
-          "find_kernel");
-    // Loads the kernel: the first values may come with a call that is being captured.
-    cudaFuncAttributes attributes;
-    check(cudaFuncGetAttributes(&attributes, fill_kernel), "fill_kernel");
+    if (!shape_.keys_only) {
+        constexpr int threads = consumer_warps * 32;
+        check(launch_kernel(find_kernel, {part_grid(target), threads, 0, ctx.stream}, target),
+              "find_kernel");
+        // Loads the kernel: the first values may come with a call that is being captured.
+        cudaFuncAttributes attributes;
+        check(cudaFuncGetAttributes(&attributes, fill_kernel), "fill_kernel");
+    }
     synchronize(ctx);  // the arrays on the host and those that the caller may free end here
 }
 

@@ -114,6 +114,11 @@ inline void copy_tile(uint32_t target, const CUtensorMap* map, int x, int y, int
     emulated::copy_tile(target, map, coordinates, 3, barrier, at);
 }
 
+inline void copy_tile(uint32_t target, const CUtensorMap* map, int x, int y, int z, int w,
+                      uint32_t barrier, EMULATED_SITE) {
+    const int coordinates[] = {x, y, z, w};
+    emulated::copy_tile(target, map, coordinates, 4, barrier, at);
+}
 inline void store_tile(const CUtensorMap* map, int x, int y, int z, uint32_t source,
                        EMULATED_SITE) {
     const int coordinates[] = {x, y, z};
@@ -157,6 +162,8 @@ inline void load_matrices(uint32_t (&r)[4], uint32_t address, EMULATED_SITE) {
 inline uint32_t transpose_matrix(uint32_t elements, EMULATED_SITE) {
     return emulated::transpose_matrix(elements, at);
 }
+
+constexpr float float_of_integers = 12582912.0f;
 
 inline float exp2_fast(float x) {
     const float y = std::exp2(x);

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Fused attention on Hopper: slabs of K and V in a ring of shared memory, gathered by ldmatrix,
+// multiplied by mma.sync, the softmax online between the two products.
+//
+// Computes  out = softmax(scale * Q K^T) V over the allowed keys of each query, for bundles of 8
+//           queries whose keys are packed as the slab kernel of SpMM packs columns
+//           (spmm/cuda/sm90/slab_format.hpp), without values.
+// Layout    rows of K, and of V at the same places further on, lie 64 or 128 bytes wide in shared
+//           memory, swizzled by the tensor copies that bring them; with each slab come the
+//           scales of its keys (integers) and the row numbers of a group's steps.
+// Mapping   a persistent CTA takes tiles (head, group of 32 bundles), neighbours at the same time,
+//           so that L2 holds their K and V; 16 consumer warps own two bundles each, one thread of
+//           the producer warpgroup fills the rings, mbarriers order the two.
+// Shared    227 KB, divided by the plan. Architecture sm_90a. Rows aligned to 16 bytes.
+// Bound     ldmatrix: a row of K and one of V a key and bundle, 128 bytes a clock; then exp2, 16 a
+//           clock a multiprocessor.
+// Source    the online softmax: FlashAttention (Dao et al., 2022); the gathers are ours.
+#pragma once
+
+#include "core/device/cuda/launch.cuh"
+#include "core/ops/attention/cuda/sm90/slab_queries.cuh"
+
+namespace magicube::attention::sm90 {
+
+using spmm::sm90::consumer_warps;
+using spmm::sm90::hole_numbers;
+using spmm::sm90::max_stages;
+using spmm::sm90::parts_read_ahead;
+using spmm::sm90::producer_warps;
+using spmm::sm90::shared_bytes;
+using spmm::sm90::widest_row_bytes;
+using spmm::sm90::zero_rows;
+
+// Where things lie in shared memory; addresses.
+struct shared_layout {
+    uint32_t keys;          // the ring of K; rows of zeros lie before
+    uint32_t values_ahead;  // from a row of K to the row of V
+    uint32_t scales;        // of the ring's keys
+    uint32_t parts;
+    uint32_t full, empty;
+
+    __device__ shared_layout(const slab_geometry& g, void* shared, uint64_t* barriers) {
+        constexpr uint32_t zeros = zero_rows * widest_row_bytes;
+        const uint32_t rows = g.b_stages * g.slab_rows;
+        keys = ((ptx::shared_address(shared) + 1023) & ~1023u) + zeros;
+        values_ahead = rows * g.row_bytes + zeros;
+        scales = keys + 2 * values_ahead - zeros;
+        parts = scales + rows * 4;
+        full = ptx::shared_address(barriers);
+        empty = full + 8 * max_stages;
+    }
+};
+
+// Of a tile: its head, its group, and how many slabs its queries may see keys of.
+struct tile_place {
+    head_place at;
+    int64_t group;
+
+    __device__ tile_place(const slab_arguments& args, uint32_t tile) {
+        const uint32_t head = args.groups.quotient(tile);
+        at.batch = args.heads.quotient(head);
+        at.head = args.heads.remainder(head);
+        group = args.call.shape.pattern_of(at.batch, at.head) * args.groups.value() +
+                args.groups.remainder(tile);
+    }
+};
+
+// A stage of a ring and the parity of its next phase.
+struct ring_position {
+    int stage;
+    uint32_t parity;
+
+    __device__ __forceinline__ void advance(int stages) {
+        if (++stage == stages) {
+            stage = 0;
+            parity ^= 1;
+        }
+    }
+};
+
+// Fills the rings for all of this CTA's tiles; one thread.
+template <class Math>
+__device__ inline void produce(const slab_arguments& args, const CUtensorMap* k_map,
+                               const CUtensorMap* v_map, const shared_layout& at) {
+    const slab_geometry& g = args.geometry;
+    const uint32_t rows_bytes = g.slab_rows * Math::row_bytes;
+    const uint32_t scale_bytes = Math::integers ? g.slab_rows * 4 : 0;
+    ring_position stage{0, 1};
+    int slot = 0;  // of the ring of K and V
+    for (uint32_t tile = blockIdx.x; tile < args.tiles; tile += gridDim.x) {
+        const tile_place place(args, tile);
+        const auto batch = static_cast<int>(place.at.batch);
+        const auto head = static_cast<int>(args.call.kv_head_of(place.at.head));
+        const float* scales = args.key_scales + (place.at.batch * args.call.shape.kv_heads + head) *
+                                                    (int64_t{g.slabs} * g.slab_rows);
+        const slab_part* parts = args.parts + place.group * g.slabs;
+        slab_part next = parts[0];
+        for (int slab = 0; slab < g.slabs; ++slab) {
+            const slab_part part = next;
+            next = parts[slab + 1];  // a look takes longer than a slab
+            const uint32_t full = at.full + 8 * stage.stage, bytes = part.length * 16;
+            ptx::barrier_wait(at.empty + 8 * stage.stage, stage.parity);
+            ptx::barrier_expect(full, bytes + 2 * rows_bytes + scale_bytes);
+            ptx::copy_bulk(at.parts + stage.stage * g.a_bytes,
+                           args.records + int64_t{part.begin} * 16, bytes, full);
+            const uint32_t target = at.keys + slot * rows_bytes;
+            for (int row = 0; row < g.slab_rows; row += g.box_rows) {
+                const int key = slab * g.slab_rows + row;
+                const uint32_t to = target + row * Math::row_bytes;
+                ptx::copy_tile(to, k_map, 0, key, head, batch, full);
+                ptx::copy_tile(to + at.values_ahead, v_map, 0, key, head, batch, full);
+            }
+            if constexpr (Math::integers)
+                ptx::copy_bulk(at.scales + slot * scale_bytes, scales + slab * g.slab_rows,
+                               scale_bytes, full);
+            if (++slot == g.b_stages) slot = 0;
+            stage.advance(g.a_stages);
+        }
+    }
+}
+
+// What a lane knows of the key in its slot of a step.
+struct lane_key {
+    float scale;  // integers
+    int hidden;   // how many of the bundle's queries do not see it
+
+    template <class Math>
+    static __device__ __forceinline__ lane_key read(const slab_geometry& g, int number, int slab,
+                                                    int slot, uint32_t scales,
+                                                    const key_limit& limit) {
+        constexpr int shift = Math::row_bytes == 64 ? 2 : 3;
+        const bool hole = number >= hole_numbers;
+        const int row = hole ? 0 : number >> shift;
+        lane_key key{1.0f, hole ? 8 : limit.hidden_from(slab * g.slab_rows + row)};
+        if constexpr (Math::integers) {
+            int at = slot * g.slab_rows + row;
+            at = at < 0 ? at + g.b_stages * g.slab_rows : at;
+            key.scale = __uint_as_float(ptx::load_shared_u32(scales + at * 4));
+        }
+        return key;
+    }
+};
+
+// The steps of one part for a warp's bundles.
+template <class Math>
+__device__ __forceinline__ void attend_part(uint32_t part, int warp, const slab_geometry& g,
+                                            int slab, int slot, const shared_layout& at,
+                                            const ring_view& keys,
+                                            const key_limit (&limits)[warp_bundles],
+                                            query_bundle<Math> (&queries)[warp_bundles]) {
+    constexpr int record_bytes = step_slots * 2;
+    const int lane = threadIdx.x & 31;
+    const uint2 header = ptx::load_shared_v2(part + warp * 8);
+    if (header.y == 0) return;
+    uint32_t record = part + header.x;
+#pragma unroll
+    for (int b = 0; b < warp_bundles; ++b) {
+        const uint32_t end = record + (header.y >> (8 * b) & 0xff) * record_bytes;
+#pragma unroll 1
+        for (; record != end; record += record_bytes) {
+            const auto row = Math::load_rows(record, lane);
+            const int number = ptx::load_shared_s16(record + lane * 2);
+            const lane_key own = lane_key::read<Math>(g, number, slab, slot, at.scales, limits[b]);
+            float s[2][4], key_scale[4];
+            Math::scores(s, keys, row, queries[b].q);
+            int hidden[4] = {0, 0, 0, 0};
+            const bool any_hidden = __any_sync(~0u, own.hidden != 0);
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                const int from = i * 8 + lane / 4;
+                key_scale[i] = Math::integers ? __shfl_sync(~0u, own.scale, from) : 1.0f;
+                if (any_hidden) hidden[i] = __shfl_sync(~0u, own.hidden, from);
+            }
+            uint32_t p[query_bundle<Math>::probability_words];
+            queries[b].take(s, key_scale, hidden, p);
+            Math::accumulate(queries[b].o, queries[b].total, keys, row, at.values_ahead, p);
+        }
+    }
+}
+
+template <class Math>
+__device__ __forceinline__ void consume(const slab_arguments& args, const shared_layout& at,
+                                        int warp) {
+    const slab_geometry& g = args.geometry;
+    const int slab_bytes = g.slab_rows * Math::row_bytes;
+    const int lane = threadIdx.x & 31;
+    ring_position stage{0, 0};
+    ring_view keys;
+    keys.begin = keys.base = at.keys;
+    keys.end = at.keys + g.b_stages * slab_bytes;
+    int slot = 0;
+    for (uint32_t tile = blockIdx.x; tile < args.tiles; tile += gridDim.x) {
+        const tile_place place(args, tile);
+        const allowed_keys allowed = keys_for(args.call.shape, args.call.causal_offsets,
+                                              args.call.key_lengths, place.at.batch);
+        const int32_t* first =
+            args.bundle_rows + (place.group * consumer_warps + warp) * warp_bundles;
+        query_bundle<Math> queries[warp_bundles];
+        const key_limit limits[warp_bundles] = {{args.call, allowed, max(first[0], 0)},
+                                                {args.call, allowed, max(first[1], 0)}};
+#pragma unroll
+        for (int b = 0; b < warp_bundles; ++b) queries[b].start(args, place.at, max(first[b], 0));
+        for (int slab = 0; slab < g.slabs; ++slab) {
+            ptx::barrier_wait(at.full + 8 * stage.stage, stage.parity);
+            __syncwarp();
+            attend_part<Math>(at.parts + stage.stage * g.a_bytes, warp, g, slab, slot, at, keys,
+                              limits, queries);
+            __syncwarp();
+            if (lane == 0) ptx::barrier_arrive(at.empty + 8 * stage.stage);
+            stage.advance(g.a_stages);
+            keys.advance(slab_bytes);
+            if (++slot == g.b_stages) slot = 0;
+        }
+#pragma unroll
+        for (int b = 0; b < warp_bundles; ++b)
+            if (first[b] >= 0) write_bundle<Math>(args, place.at, first[b], queries[b]);
+    }
+}
+
+template <class Math>
+__global__ void __launch_bounds__((consumer_warps + producer_warps) * 32, 1)
+    slab_kernel(const __grid_constant__ CUtensorMap k_map,
+                const __grid_constant__ CUtensorMap v_map,
+                const __grid_constant__ slab_arguments args) {
+// Compiled for sm_90a alone; the implementation declines other devices.
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    MAGICUBE_DYNAMIC_SHARED(uint8_t, shared, 16);
+    __shared__ __align__(8) uint64_t barriers[2 * max_stages];
+    const shared_layout at(args.geometry, shared, barriers);
+    const int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0);
+    if (threadIdx.x < max_stages) {
+        ptx::barrier_init(at.full + 8 * threadIdx.x, 1);
+        ptx::barrier_init(at.empty + 8 * threadIdx.x, consumer_warps);
+        ptx::fence_barrier_init();
+    }
+    if (threadIdx.x < 2 * zero_rows * widest_row_bytes / 16) {
+        constexpr int each = zero_rows * widest_row_bytes / 16;
+        ptx::store_shared_zero16(at.keys - zero_rows * widest_row_bytes +
+                                 threadIdx.x / each * at.values_ahead + threadIdx.x % each * 16);
+    }
+    __syncthreads();
+    if (warp >= consumer_warps) {
+        ptx::give_registers<24>();
+        if (threadIdx.x == consumer_warps * 32) produce<Math>(args, &k_map, &v_map, at);
+    } else {
+        ptx::take_registers<112>();
+        consume<Math>(args, at, warp);
+    }
+#endif
+}
+
+template <class Math>
+cudaError_t load_slab() {
+    return cudaFuncSetAttribute(slab_kernel<Math>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                shared_bytes);
+}
+
+template <class Math>
+cudaError_t launch_slab(const CUtensorMap& k, const CUtensorMap& v, const slab_arguments& args,
+                        int ctas, cudaStream_t stream) {
+    return magicube::cuda::launch_kernel(
+        slab_kernel<Math>,
+        {dim3(static_cast<unsigned>(ctas)), (consumer_warps + producer_warps) * 32, shared_bytes,
+         stream},
+        k, v, args);
+}
+
+using int8_64 = integer_math<64>;
+using int8_128 = integer_math<128>;
+using fp16_64 = half_math<false>;
+using bf16_64 = half_math<true>;
+
+#define MAGICUBE_DEFINE_ATTENTION_SLAB(TYPE, DIM)                                         \
+    const slab_instance slab_##TYPE##_##DIM = {dtype::TYPE, DIM, load_slab<TYPE##_##DIM>, \
+                                               launch_slab<TYPE##_##DIM>};
+
+}  // namespace magicube::attention::sm90
