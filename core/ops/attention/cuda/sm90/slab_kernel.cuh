@@ -125,28 +125,37 @@ struct lane_key {
     float scale;  // integers
     int hidden;   // how many of the bundle's queries do not see it
 
+    // first_key: of the slab; first_row: of the slab in the ring of `rows`.
     template <class Math>
-    static __device__ __forceinline__ lane_key read(const slab_geometry& g, int number, int slab,
-                                                    int slot, uint32_t scales,
+    static __device__ __forceinline__ lane_key read(int number, int first_key, int first_row,
+                                                    int rows, uint32_t scales, bool limited,
                                                     const key_limit& limit) {
         constexpr int shift = Math::row_bytes == 64 ? 2 : 3;
         const bool hole = number >= hole_numbers;
         const int row = hole ? 0 : number >> shift;
-        lane_key key{1.0f, hole ? 8 : limit.hidden_from(slab * g.slab_rows + row)};
+        lane_key key{1.0f, hole ? 8 : 0};
+        if (limited && !hole) key.hidden = limit.hidden_from(first_key + row);
         if constexpr (Math::integers) {
-            int at = slot * g.slab_rows + row;
-            at = at < 0 ? at + g.b_stages * g.slab_rows : at;
+            int at = first_row + row;
+            at = at < 0 ? at + rows : at;
             key.scale = __uint_as_float(ptx::load_shared_u32(scales + at * 4));
         }
         return key;
     }
 };
 
+// Which slab of the keys is where.
+struct slab_place {
+    int first_key;  // of the slab
+    int first_row;  // in the ring
+    int rows;       // of the ring
+    bool limited;   // some query may not see a key of the pattern
+};
+
 // The steps of one part for a warp's bundles.
 template <class Math>
-__device__ __forceinline__ void attend_part(uint32_t part, int warp, const slab_geometry& g,
-                                            int slab, int slot, const shared_layout& at,
-                                            const ring_view& keys,
+__device__ __forceinline__ void attend_part(uint32_t part, int warp, const slab_place& slab,
+                                            const shared_layout& at, const ring_view& keys,
                                             const key_limit (&limits)[warp_bundles],
                                             query_bundle<Math> (&queries)[warp_bundles]) {
     constexpr int record_bytes = step_slots * 2;
@@ -154,27 +163,40 @@ __device__ __forceinline__ void attend_part(uint32_t part, int warp, const slab_
     const uint2 header = ptx::load_shared_v2(part + warp * 8);
     if (header.y == 0) return;
     uint32_t record = part + header.x;
+    auto row = Math::load_rows(record, lane);
+    int number = ptx::load_shared_s16(record + lane * 2);
 #pragma unroll
     for (int b = 0; b < warp_bundles; ++b) {
         const uint32_t end = record + (header.y >> (8 * b) & 0xff) * record_bytes;
 #pragma unroll 1
-        for (; record != end; record += record_bytes) {
-            const auto row = Math::load_rows(record, lane);
-            const int number = ptx::load_shared_s16(record + lane * 2);
-            const lane_key own = lane_key::read<Math>(g, number, slab, slot, at.scales, limits[b]);
+        while (record != end) {
+            const lane_key own =
+                lane_key::read<Math>(number, slab.first_key, slab.first_row, slab.rows, at.scales,
+                                     slab.limited, limits[b]);
+            record += record_bytes;
+            // One record past the part's last is read, and not used.
+            const auto next_row = Math::load_rows(record, lane);
+            const int next_number = ptx::load_shared_s16(record + lane * 2);
             float s[2][4], key_scale[4];
-            Math::scores(s, keys, row, queries[b].q);
-            int hidden[4] = {0, 0, 0, 0};
-            const bool any_hidden = __any_sync(~0u, own.hidden != 0);
+            if constexpr (Math::integers) {
 #pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                const int from = i * 8 + lane / 4;
-                key_scale[i] = Math::integers ? __shfl_sync(~0u, own.scale, from) : 1.0f;
-                if (any_hidden) hidden[i] = __shfl_sync(~0u, own.hidden, from);
+                for (int i = 0; i < 4; ++i)
+                    key_scale[i] = __shfl_sync(~0u, own.scale, i * 8 + lane / 4);
+                queries[b].irregular |= own.hidden < 8 && !(fabsf(own.scale) < INFINITY);
+            }
+            Math::scores(s, keys, row, key_scale, queries[b].q);
+            if (__any_sync(~0u, own.hidden != 0)) {
+                int hidden[4];
+#pragma unroll
+                for (int i = 0; i < 4; ++i)
+                    hidden[i] = __shfl_sync(~0u, own.hidden, i * 8 + lane / 4);
+                query_bundle<Math>::hide(s, hidden);
             }
             uint32_t p[query_bundle<Math>::probability_words];
-            queries[b].take(s, key_scale, hidden, p);
+            queries[b].take(s, p);
             Math::accumulate(queries[b].o, queries[b].total, keys, row, at.values_ahead, p);
+            row = next_row;
+            number = next_number;
         }
     }
 }
@@ -190,6 +212,7 @@ __device__ __forceinline__ void consume(const slab_arguments& args, const shared
     keys.begin = keys.base = at.keys;
     keys.end = at.keys + g.b_stages * slab_bytes;
     int slot = 0;
+    const bool limited = args.call.shape.causal || args.call.shape.key_lengths;
     for (uint32_t tile = blockIdx.x; tile < args.tiles; tile += gridDim.x) {
         const tile_place place(args, tile);
         const allowed_keys allowed = keys_for(args.call.shape, args.call.causal_offsets,
@@ -204,7 +227,9 @@ __device__ __forceinline__ void consume(const slab_arguments& args, const shared
         for (int slab = 0; slab < g.slabs; ++slab) {
             ptx::barrier_wait(at.full + 8 * stage.stage, stage.parity);
             __syncwarp();
-            attend_part<Math>(at.parts + stage.stage * g.a_bytes, warp, g, slab, slot, at, keys,
+            const slab_place place_of_slab{slab * g.slab_rows, slot * g.slab_rows,
+                                           g.b_stages * g.slab_rows, limited};
+            attend_part<Math>(at.parts + stage.stage * g.a_bytes, warp, place_of_slab, at, keys,
                               limits, queries);
             __syncwarp();
             if (lane == 0) ptx::barrier_arrive(at.empty + 8 * stage.stage);

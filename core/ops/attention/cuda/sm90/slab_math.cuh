@@ -35,7 +35,10 @@ struct integer_math : spmm::cuda::paired_columns {
         return ptx::load_shared_s16(list + lane * 2);
     }
 
+    // Dot products times key_scale; the float that the sums start from is taken off by the same
+    // fma, which leaves less than one integer's error.
     static __device__ __forceinline__ void scores(float (&s)[2][4], const ring_view& keys, rows row,
+                                                  const float (&key_scale)[4],
                                                   const uint32_t (&q)[query_words]) {
         const uint32_t base = keys.address<true>(row);
         int32_t acc[2][4];
@@ -54,7 +57,8 @@ struct integer_math : spmm::cuda::paired_columns {
         }
 #pragma unroll
         for (int i = 0; i < 8; ++i)
-            s[i / 4][i % 4] = __int_as_float(acc[i / 4][i % 4]) - ptx::float_of_integers;
+            s[i / 4][i % 4] = fma_rn(__int_as_float(acc[i / 4][i % 4]), key_scale[i / 2],
+                                     -ptx::float_of_integers * key_scale[i / 2]);
     }
 
     // The exponentials of one half of 16 keys, for queries 2t and 2t + 1 and keys g and g + 8.
@@ -121,6 +125,7 @@ struct half_math : spmm::cuda::exchanged_columns {
     }
 
     static __device__ __forceinline__ void scores(float (&s)[2][4], const ring_view& keys, rows row,
+                                                  const float (&)[4],
                                                   const uint32_t (&q)[query_words]) {
 #pragma unroll
         for (int h = 0; h < 2; ++h) {

@@ -43,7 +43,8 @@ struct query_bundle {
     float reference[2];  // of the exponentials, in bits; -infinity before the first key
     float shift[2];      // what is added to a score for its exponential
     float q_scale[2];    // integers: of the two queries; floats: softmax scale times log2(e)
-    bool invalid[2];     // a score of the lane's keys is NaN or +infinity
+    bool irregular;      // one_query has to compute these queries: scales or scores are not finite,
+                         // or the scale is not positive
 
     __device__ void start(const slab_arguments& args, const head_place& at, int64_t first) {
         const int lane = threadIdx.x & 31;
@@ -64,7 +65,6 @@ struct query_bundle {
         for (int i = 0; i < 2; ++i) {
             reference[i] = -INFINITY;
             shift[i] = Math::unit_log2;
-            invalid[i] = false;
             if constexpr (Math::integers) {
                 const auto scales =
                     scales_of_head(call.shape.q_scale, call.q_scale,
@@ -74,23 +74,22 @@ struct query_bundle {
                 q_scale[i] = call.scale.get() * log2_e;
             }
         }
+        irregular =
+            !(q_scale[0] > 0 && q_scale[0] < INFINITY && q_scale[1] > 0 && q_scale[1] < INFINITY);
+    }
+
+    // Hides the scores of keys g, g + 8, g + 16 and g + 24 from so many of the first queries.
+    static __device__ __forceinline__ void hide(float (&s)[2][4], const int (&hidden)[4]) {
+        const int first = (threadIdx.x & 3) * 2;
+#pragma unroll
+        for (int i = 0; i < 8; ++i)
+            if (first + i % 2 < hidden[i / 2]) s[i / 4][i % 4] = -INFINITY;
     }
 
     // Scores become probabilities, and the sums are scaled to a new reference where one is due.
-    // hidden: how many of the queries do not see keys g, g + 8, g + 16 and g + 24 of the step.
-    __device__ __forceinline__ void take(float (&s)[2][4], const float (&key_scale)[4],
-                                         const int (&hidden)[4], uint32_t (&p)[probability_words]) {
-        const int first = (threadIdx.x & 3) * 2;
-        float highest[2] = {-INFINITY, -INFINITY};
-#pragma unroll
-        for (int i = 0; i < 8; ++i) {
-            float& x = s[i / 4][i % 4];
-            if constexpr (Math::integers) x *= key_scale[i / 2];
-            x *= q_scale[i % 2];
-            if (first + i % 2 < hidden[i / 2]) x = -INFINITY;
-            invalid[i % 2] |= !(x < INFINITY);
-            highest[i % 2] = fmaxf(highest[i % 2], x);
-        }
+    __device__ __forceinline__ void take(const float (&s)[2][4], uint32_t (&p)[probability_words]) {
+        float highest[2] = {fmaxf(fmaxf(s[0][0], s[0][2]), fmaxf(s[1][0], s[1][2])) * q_scale[0],
+                            fmaxf(fmaxf(s[0][1], s[0][3]), fmaxf(s[1][1], s[1][3])) * q_scale[1]};
         if (__any_sync(~0u, highest[0] > reference[0] + Math::slack ||
                                 highest[1] > reference[1] + Math::slack))
             refer_to(highest);
@@ -99,7 +98,7 @@ struct query_bundle {
             float e[4];
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
-                e[i] = ptx::exp2_fast(s[half][i] + shift[i % 2]);
+                e[i] = ptx::exp2_fast(fma_rn(s[half][i], q_scale[i % 2], shift[i % 2]));
                 if constexpr (!Math::integers) total[i % 2] += e[i];
             }
             Math::pack(e, p, half);
@@ -113,6 +112,7 @@ struct query_bundle {
 #pragma unroll
             for (int step = 4; step < 32; step *= 2)
                 highest[i] = fmaxf(highest[i], __shfl_xor_sync(~0u, highest[i], step));
+            irregular |= highest[i] == INFINITY;
             if (!(highest[i] > reference[i]) || !(highest[i] < INFINITY)) {
                 highest[i] = 1.0f;  // the factor
                 continue;
@@ -144,30 +144,25 @@ __device__ __forceinline__ void write_bundle(const slab_arguments& args, const h
     const scale_reader v_scale =
         scales_of_head(call.shape.v_scale, call.v_scale,
                        at.batch * call.shape.kv_heads + call.kv_head_of(at.head), Math::dim);
-    float factor[2], odd_value[2];
-    bool regular[2], inside[2], again[2] = {false, false};
+    float factor[2];
+    bool some[2], inside[2], again[2];
     int64_t row[2];
+    const bool irregular = __any_sync(~0u, queries.irregular);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-        bool invalid = queries.invalid[i];
-#pragma unroll
-        for (int step = 4; step < 32; step *= 2)
-            invalid = __shfl_xor_sync(~0u, static_cast<int>(invalid), step) || invalid;
         auto total = static_cast<float>(queries.total[i]);
         for (int step = 4; !Math::integers && step < 32; step *= 2)
             total += __shfl_xor_sync(~0u, total, step);
         const int64_t query = first + lane % 4 * 2 + i;
         inside[i] = query < call.pattern.rows;
         row[i] = call.out.row(at.batch, at.head, inside[i] ? query : 0);
-        regular[i] = !invalid && queries.reference[i] > -INFINITY;
-        odd_value[i] = invalid ? NAN : 0.0f;
+        again[i] = irregular || !(total < INFINITY);  // NaN where a score was
+        some[i] = queries.reference[i] > -INFINITY;
         factor[i] = div_rn(1.0f, total);
         if (call.log_sum_exp && inside[i] && lane / 4 == 0) {
             const float statistic = (queries.reference[i] - Math::unit_log2) * ln_2 + logf(total);
             call.log_sum_exp[call.statistic_index(at.batch, at.head, query)] =
-                regular[i] ? statistic
-                : invalid  ? NAN
-                           : -INFINITY;
+                some[i] ? statistic : -INFINITY;
         }
     }
 #pragma unroll
@@ -182,7 +177,7 @@ __device__ __forceinline__ void write_bundle(const slab_arguments& args, const h
             for (int b = 0; b < 2; ++b) {
                 const auto sum = static_cast<float>(sums[i][b]);
                 again[i] |= !(fabsf(sum) < INFINITY);
-                y[b] = regular[i] ? sum * factor[i] * v_scale[d + b] : odd_value[i];
+                y[b] = some[i] ? sum * factor[i] * v_scale[d + b] : 0.0f;
             }
             if (!inside[i]) continue;
             if (args.paired_out && call.shape.out_type == dtype::fp16) {
@@ -196,9 +191,8 @@ __device__ __forceinline__ void write_bundle(const slab_arguments& args, const h
             }
         }
     }
-    if constexpr (Math::integers) return;
-    const uint32_t even = __ballot_sync(~0u, again[0] && regular[0] && inside[0]);
-    const uint32_t odd = __ballot_sync(~0u, again[1] && regular[1] && inside[1]);
+    const uint32_t even = __ballot_sync(~0u, again[0] && inside[0]);
+    const uint32_t odd = __ballot_sync(~0u, again[1] && inside[1]);
     for (int i = 0; (even | odd) != 0 && i < 8; ++i) {
         const bool wanted = (i % 2 == 0 ? even : odd) & 0x11111111u << (i / 2);
         __syncwarp();  // what was written above is overwritten by other lanes
