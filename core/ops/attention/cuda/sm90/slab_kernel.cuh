@@ -34,6 +34,7 @@ using spmm::sm90::zero_rows;
 
 // Where things lie in shared memory; addresses.
 struct shared_layout {
+    uint32_t left;          // 16 bits a warp and tile: queries that one_query is to compute
     uint32_t keys;          // the ring of K; rows of zeros lie before
     uint32_t values_ahead;  // from a row of K to the row of V
     uint32_t scales;        // of the ring's keys
@@ -43,7 +44,8 @@ struct shared_layout {
     __device__ shared_layout(const slab_geometry& g, void* shared, uint64_t* barriers) {
         constexpr uint32_t zeros = zero_rows * widest_row_bytes;
         const uint32_t rows = g.b_stages * g.slab_rows;
-        keys = ((ptx::shared_address(shared) + 1023) & ~1023u) + zeros;
+        left = (ptx::shared_address(shared) + 1023) & ~1023u;
+        keys = left + spmm::sm90::left_bytes + zeros;
         values_ahead = rows * g.row_bytes + zeros;
         scales = keys + 2 * values_ahead - zeros;
         parts = scales + rows * 4;
@@ -152,19 +154,31 @@ struct slab_place {
     bool limited;   // some query may not see a key of the pattern
 };
 
+// The row number of the lane's own slot.
+template <class Math>
+__device__ __forceinline__ int number_of(const typename Math::rows& row, uint32_t record,
+                                         int lane) {
+    if constexpr (Math::integers) {
+        return row;
+    } else {
+        return ptx::load_shared_s16(record + lane * 2);
+    }
+}
+
 // The steps of one part for a warp's bundles.
 template <class Math>
 __device__ __forceinline__ void attend_part(uint32_t part, int warp, const slab_place& slab,
                                             const shared_layout& at, const ring_view& keys,
                                             const key_limit (&limits)[warp_bundles],
-                                            query_bundle<Math> (&queries)[warp_bundles]) {
+                                            query_bundle<Math> (&queries)[warp_bundles],
+                                            bool& irregular) {
     constexpr int record_bytes = step_slots * 2;
     const int lane = threadIdx.x & 31;
     const uint2 header = ptx::load_shared_v2(part + warp * 8);
     if (header.y == 0) return;
     uint32_t record = part + header.x;
     auto row = Math::load_rows(record, lane);
-    int number = ptx::load_shared_s16(record + lane * 2);
+    int number = number_of<Math>(row, record, lane);
 #pragma unroll
     for (int b = 0; b < warp_bundles; ++b) {
         const uint32_t end = record + (header.y >> (8 * b) & 0xff) * record_bytes;
@@ -176,13 +190,13 @@ __device__ __forceinline__ void attend_part(uint32_t part, int warp, const slab_
             record += record_bytes;
             // One record past the part's last is read, and not used.
             const auto next_row = Math::load_rows(record, lane);
-            const int next_number = ptx::load_shared_s16(record + lane * 2);
+            const int next_number = number_of<Math>(next_row, record, lane);
             float s[2][4], key_scale[4];
             if constexpr (Math::integers) {
 #pragma unroll
                 for (int i = 0; i < 4; ++i)
                     key_scale[i] = __shfl_sync(~0u, own.scale, i * 8 + lane / 4);
-                queries[b].irregular |= own.hidden < 8 && !(fabsf(own.scale) < INFINITY);
+                irregular |= own.hidden < 8 && !(fabsf(own.scale) < INFINITY);
             }
             Math::scores(s, keys, row, key_scale, queries[b].q);
             if (__any_sync(~0u, own.hidden != 0)) {
@@ -193,10 +207,40 @@ __device__ __forceinline__ void attend_part(uint32_t part, int warp, const slab_
                 query_bundle<Math>::hide(s, hidden);
             }
             uint32_t p[query_bundle<Math>::probability_words];
-            queries[b].take(s, p);
+            queries[b].take(s, p, irregular);
             Math::accumulate(queries[b].o, queries[b].total, keys, row, at.values_ahead, p);
             row = next_row;
             number = next_number;
+        }
+    }
+}
+
+// Where a warp notes what is left of a tile; the last of many tiles share a place.
+__device__ __forceinline__ uint32_t left_place(const shared_layout& at, int warp, uint32_t tile) {
+    constexpr uint32_t places = spmm::sm90::left_bytes / 2 / consumer_warps;
+    return at.left + (warp * places + min(tile / gridDim.x, places - 1)) * 2;
+}
+
+__device__ __forceinline__ void note_left(const shared_layout& at, int warp, uint32_t tile,
+                                          uint32_t left) {
+    if (left == 0 || (threadIdx.x & 31) != 0) return;
+    const uint32_t place = left_place(at, warp, tile);
+    ptx::store_shared_u16(place, ptx::load_shared<2>(place) | left);
+}
+
+// Apart from the tiles, whose registers would otherwise be kept in memory around the calls.
+__device__ __noinline__ inline void compute_left(const slab_arguments& args,
+                                                 const shared_layout& at, int warp) {
+    for (uint32_t tile = blockIdx.x; tile < args.tiles; tile += gridDim.x) {
+        const uint32_t left = ptx::load_shared<2>(left_place(at, warp, tile));
+        if (left == 0) continue;
+        const tile_place place(args, tile);
+        for (int i = 0; i < 8 * warp_bundles; ++i) {
+            const int64_t first =
+                args.bundle_rows[(place.group * consumer_warps + warp) * warp_bundles + i / 8];
+            const int64_t query = first + i % 8;
+            if (left >> i & 1 && first >= 0 && query < args.call.pattern.rows)
+                cuda::one_query(args.call, place.at.batch, place.at.head, query).compute();
         }
     }
 }
@@ -220,27 +264,36 @@ __device__ __forceinline__ void consume(const slab_arguments& args, const shared
         const int32_t* first =
             args.bundle_rows + (place.group * consumer_warps + warp) * warp_bundles;
         query_bundle<Math> queries[warp_bundles];
+        bool irregular = false;
         const key_limit limits[warp_bundles] = {{args.call, allowed, max(first[0], 0)},
                                                 {args.call, allowed, max(first[1], 0)}};
 #pragma unroll
-        for (int b = 0; b < warp_bundles; ++b) queries[b].start(args, place.at, max(first[b], 0));
+        for (int b = 0; b < warp_bundles; ++b)
+            queries[b].start(args, place.at, max(first[b], 0), irregular);
         for (int slab = 0; slab < g.slabs; ++slab) {
             ptx::barrier_wait(at.full + 8 * stage.stage, stage.parity);
             __syncwarp();
             const slab_place place_of_slab{slab * g.slab_rows, slot * g.slab_rows,
                                            g.b_stages * g.slab_rows, limited};
             attend_part<Math>(at.parts + stage.stage * g.a_bytes, warp, place_of_slab, at, keys,
-                              limits, queries);
+                              limits, queries, irregular);
             __syncwarp();
             if (lane == 0) ptx::barrier_arrive(at.empty + 8 * stage.stage);
             stage.advance(g.a_stages);
             keys.advance(slab_bytes);
             if (++slot == g.b_stages) slot = 0;
         }
+        irregular = __any_sync(~0u, irregular);
+        uint32_t left = 0;
 #pragma unroll
         for (int b = 0; b < warp_bundles; ++b)
-            if (first[b] >= 0) write_bundle<Math>(args, place.at, first[b], queries[b]);
+            if (first[b] >= 0)
+                left |= write_bundle<Math>(args, place.at, first[b], irregular, queries[b])
+                        << (8 * b);
+        note_left(at, warp, tile, left);
     }
+    __syncwarp();
+    compute_left(args, at, warp);
 }
 
 template <class Math>
@@ -259,6 +312,8 @@ __global__ void __launch_bounds__((consumer_warps + producer_warps) * 32, 1)
         ptx::barrier_init(at.empty + 8 * threadIdx.x, consumer_warps);
         ptx::fence_barrier_init();
     }
+    if (threadIdx.x < spmm::sm90::left_bytes / 16)
+        ptx::store_shared_zero16(at.left + threadIdx.x * 16);
     if (threadIdx.x < 2 * zero_rows * widest_row_bytes / 16) {
         constexpr int each = zero_rows * widest_row_bytes / 16;
         ptx::store_shared_zero16(at.keys - zero_rows * widest_row_bytes +

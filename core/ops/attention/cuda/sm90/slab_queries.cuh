@@ -9,6 +9,7 @@
 namespace magicube::attention::sm90 {
 
 constexpr float log2_e = 1.44269504f, ln_2 = 0.69314718f;
+constexpr float no_reference = -1e30f;  // below any score that is no infinity, in practice
 
 // Which query head of which matrix a tile belongs to.
 struct head_place {
@@ -40,13 +41,13 @@ struct query_bundle {
     uint32_t q[Math::query_words];
     sum o[Math::tiles][4];
     sum total[4];        // of queries 2t and 2t + 1; of integers twice, else of the lane's keys
-    float reference[2];  // of the exponentials, in bits; -infinity before the first key
-    float shift[2];      // what is added to a score for its exponential
+    float reference[2];  // of the exponentials, in bits; no_reference before the first key
     float q_scale[2];    // integers: of the two queries; floats: softmax scale times log2(e)
-    bool irregular;      // one_query has to compute these queries: scales or scores are not finite,
-                         // or the scale is not positive
 
-    __device__ void start(const slab_arguments& args, const head_place& at, int64_t first) {
+    // irregular: set where one_query has to compute the queries, since scales or scores are not
+    // finite or the scale is not positive. So for take.
+    __device__ void start(const slab_arguments& args, const head_place& at, int64_t first,
+                          bool& irregular) {
         const int lane = threadIdx.x & 31;
         const auto& call = args.call;
         const int64_t last = call.pattern.rows - 1;
@@ -63,8 +64,7 @@ struct query_bundle {
         for (int i = 0; i < 4; ++i) total[i] = 0;
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-            reference[i] = -INFINITY;
-            shift[i] = Math::unit_log2;
+            reference[i] = no_reference;
             if constexpr (Math::integers) {
                 const auto scales =
                     scales_of_head(call.shape.q_scale, call.q_scale,
@@ -87,14 +87,16 @@ struct query_bundle {
     }
 
     // Scores become probabilities, and the sums are scaled to a new reference where one is due.
-    __device__ __forceinline__ void take(const float (&s)[2][4], uint32_t (&p)[probability_words]) {
+    __device__ __forceinline__ void take(const float (&s)[2][4], uint32_t (&p)[probability_words],
+                                         bool& irregular) {
         float highest[2] = {fmaxf(fmaxf(s[0][0], s[0][2]), fmaxf(s[1][0], s[1][2])) * q_scale[0],
                             fmaxf(fmaxf(s[0][1], s[0][3]), fmaxf(s[1][1], s[1][3])) * q_scale[1]};
         if (__any_sync(~0u, highest[0] > reference[0] + Math::slack ||
                                 highest[1] > reference[1] + Math::slack))
-            refer_to(highest);
+            refer_to(highest, irregular);
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
+            const float shift[2] = {Math::unit_log2 - reference[0], Math::unit_log2 - reference[1]};
             float e[4];
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
@@ -106,7 +108,7 @@ struct query_bundle {
     }
 
   private:
-    __device__ __forceinline__ void refer_to(float (&highest)[2]) {
+    __device__ __forceinline__ void refer_to(float (&highest)[2], bool& irregular) {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
 #pragma unroll
@@ -119,7 +121,6 @@ struct query_bundle {
             }
             const float factor = ptx::exp2_fast(reference[i] - highest[i]);
             reference[i] = highest[i];
-            shift[i] = Math::unit_log2 - highest[i];
             highest[i] = factor;
         }
 #pragma unroll
@@ -130,15 +131,12 @@ struct query_bundle {
     }
 };
 
-__device__ __noinline__ inline void compute_again(const cuda::kernel_arguments& call,
-                                                  const head_place& at, int64_t query) {
-    cuda::one_query(call, at.batch, at.head, query).compute();
-}
-
-// Divides by the sums and writes; queries whose sums are not finite are computed again.
+// Divides by the sums and writes. Returns a bit for each query that is still to be computed, by
+// one_query, since its sums are not finite.
 template <class Math>
-__device__ __forceinline__ void write_bundle(const slab_arguments& args, const head_place& at,
-                                             int64_t first, query_bundle<Math>& queries) {
+__device__ __forceinline__ uint32_t write_bundle(const slab_arguments& args, const head_place& at,
+                                                 int64_t first, bool irregular,
+                                                 query_bundle<Math>& queries) {
     const int lane = threadIdx.x & 31;
     const auto& call = args.call;
     const scale_reader v_scale =
@@ -147,7 +145,6 @@ __device__ __forceinline__ void write_bundle(const slab_arguments& args, const h
     float factor[2];
     bool some[2], inside[2], again[2];
     int64_t row[2];
-    const bool irregular = __any_sync(~0u, queries.irregular);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
         auto total = static_cast<float>(queries.total[i]);
@@ -156,8 +153,9 @@ __device__ __forceinline__ void write_bundle(const slab_arguments& args, const h
         const int64_t query = first + lane % 4 * 2 + i;
         inside[i] = query < call.pattern.rows;
         row[i] = call.out.row(at.batch, at.head, inside[i] ? query : 0);
-        again[i] = irregular || !(total < INFINITY);  // NaN where a score was
-        some[i] = queries.reference[i] > -INFINITY;
+        // NaN where a score was; 0 without a key.
+        again[i] = irregular || !(total > 0 && total < INFINITY);
+        some[i] = queries.reference[i] > no_reference;
         factor[i] = div_rn(1.0f, total);
         if (call.log_sum_exp && inside[i] && lane / 4 == 0) {
             const float statistic = (queries.reference[i] - Math::unit_log2) * ln_2 + logf(total);
@@ -191,13 +189,13 @@ __device__ __forceinline__ void write_bundle(const slab_arguments& args, const h
             }
         }
     }
+    uint32_t queries_left = 0;
     const uint32_t even = __ballot_sync(~0u, again[0] && inside[0]);
     const uint32_t odd = __ballot_sync(~0u, again[1] && inside[1]);
-    for (int i = 0; (even | odd) != 0 && i < 8; ++i) {
-        const bool wanted = (i % 2 == 0 ? even : odd) & 0x11111111u << (i / 2);
-        __syncwarp();  // what was written above is overwritten by other lanes
-        if (wanted) compute_again(call, at, first + i);
-    }
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+        if ((i % 2 == 0 ? even : odd) & 0x11111111u << (i / 2)) queries_left |= 1u << i;
+    return queries_left;
 }
 
 }  // namespace magicube::attention::sm90

@@ -14,8 +14,8 @@ namespace {
 // Divides what B leaves of shared memory; false if the parts do not fit.
 bool divide(slab_geometry& g, int64_t largest_part) {
     constexpr int64_t align_bytes = 1024;
-    const int64_t slots =
-        g.operands == 1 ? int64_t{consumer_warps} * store_slots * store_slot_bytes : 0;
+    const int64_t slots = g.operands == 1 ? int64_t{consumer_warps} * store_slots * store_slot_bytes
+                                          : int64_t{left_bytes};
     // Attention has a scale for each row of K too.
     const int64_t a_row = int64_t{g.operands} * g.row_bytes + (g.operands == 1 ? 0 : 4);
     const int64_t room = shared_bytes - align_bytes - part_slack - slots -
