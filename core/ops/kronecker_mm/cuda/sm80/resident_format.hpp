@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the resident family (resident_kernel.cuh) sees one factor, and how its values are packed.
+//
+// The 16 bytes of X that a lane reads at once are a unit: 8 elements that lie side by side. What
+// they are is the layout's kind:
+//     residues<D>   batch first; 8 / D values of k, each with D residues l, D = 1, 2, 4 or 8
+//     vectors       batch last; 8 vectors, of one k and one l
+// A fragment of W (mma's A, 16 outputs x 16 k) is 32 lanes x 16 bytes. Which k and which j stand
+// at which place of it is free, and chosen so that units need no shuffle: k as they come from the
+// lanes' units, j so that a lane's sums are again whole units of Y.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "core/common/math.hpp"
+
+namespace magicube::kronecker_mm::sm80 {
+
+constexpr int block_threads = 256;
+constexpr int unit_elements = 8;
+constexpr int fragment_bytes = 512;
+constexpr int largest_tile = 160 * 1024;  // bytes of shared memory that every sm_80 has
+
+// Residues: D; vectors: 0.
+template <int Kind>
+struct tiling {
+    static constexpr bool by_vectors = Kind == 0;
+    static constexpr int residues = by_vectors ? 1 : Kind;
+    // Products that one unit's position takes part in: residues, vectors of a unit, or for D = 1
+    // two halves of k.
+    static constexpr int parts = by_vectors ? 8 : Kind == 1 ? 2 : Kind;
+    static constexpr int sums = Kind == 1 ? 1 : parts;  // apart
+    static constexpr int k_step = Kind == 1 ? 32 : 16;
+    static constexpr int fragments = by_vectors ? 1 : parts;         // of W a step and 16 outputs
+    static constexpr int high = Kind == 1 ? 4 : Kind == 8 ? 1 : 2;  // times 16 outputs a warp
+    static constexpr int outputs = 16 * high;
+    // Groups of 8 vectors a warp; by_vectors: of 64.
+    static constexpr int wide = by_vectors ? 1 : Kind >= 4 ? 2 : 4;
+    static constexpr int vectors = wide * (by_vectors ? 64 : 8);
+
+    // Place in a step's k of slot s (0, 1: first words of A and B, 2, 3: second ones) of lane t.
+    MAGICUBE_HOST_DEVICE static int k_at(int part, int t, int s) {
+        switch (Kind) {
+            case 1:
+                return 8 * t + 4 * part + s;
+            case 2:
+                return 4 * t + s;
+            case 4:
+                return 8 * (s / 2) + 2 * t + s % 2;
+            default:
+                return t + 4 * s;
+        }
+    }
+    // Place in the warp's outputs of row g + 8 * h of its fragment `m`.
+    MAGICUBE_HOST_DEVICE static int j_at(int m, int g, int h) {
+        switch (Kind) {
+            case 1:
+                return 8 * g + 2 * m + h;
+            case 2:
+                return 4 * g + 2 * m + h;
+            case 4:
+                return 16 * m + 2 * g + h;
+            default:
+                return 16 * m + g + 8 * h;
+        }
+    }
+};
+
+// One factor and how blocks of threads divide it.
+struct resident_shape {
+    int32_t kind;    // of tiling
+    int32_t groups;  // units of residues that a block owns at each k: 1 or 2
+    int64_t a, b, c, d;
+    int32_t outputs;        // of a warp
+    int32_t output_blocks;  // ceil(b / outputs)
+    int32_t steps;          // of k
+    int32_t rows;           // vectors of a block
+    int32_t pitch;          // bytes between rows of its X: vectors, or k
+    int32_t units;          // of a row
+    int32_t shared_rows;
+    uint32_t units_inverse;  // index / units = the high half of index * this
+
+    int32_t residues() const { return kind == 0 ? 1 : kind; }
+    int64_t residue_blocks() const { return d / (residues() * groups); }
+    int64_t shared_bytes() const { return int64_t{shared_rows} * pitch; }
+};
+
+}  // namespace magicube::kronecker_mm::sm80

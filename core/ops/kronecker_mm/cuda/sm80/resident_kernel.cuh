@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// KroneckerMM of one factor of fp16 or bf16 on Tensor Cores: X is read once, Y written once, and no
+// pass permutes either.
+//
+// Computes  Y_il[j, n] = sum over k of W[i, j, k, l] * X_il[k, n] for all blocks i and residues l.
+// Layout    A block's X lies in shared memory as it does in global memory, in rows of units of 16
+//           bytes (resident_format.hpp): batch first a row is a vector's c x residues, batch last
+//           it is a k's vectors. W is packed in fragments of mma.sync and read through L1.
+// Mapping   blockIdx.x: blocks i, groups of residues and tiles of vectors; y: the batch. A warp
+//           takes 16 to 64 outputs of 16 to 64 vectors through all of c; what one 16-byte read
+//           brings of 8 residues (vectors) is separated by one prmt a fragment word.
+// Sums      fp32, in the order of k's packing.
+// Shared    rows x pitch, pitch such that the 8 lanes of a phase meet different banks.
+// Needs     sm_80; any alignment (units that are not aligned are gathered element by element).
+// Bound     device memory: X + Y; W is read from L2 once a tile of vectors.
+// Source    Gonon, Zheng, Carrivain, Le, "Fast inference with Kronecker-sparse matrices" (2025), for
+//           the pattern and its bound; the separation of residues in registers is our own.
+#pragma once
+
+#include "core/device/cuda/launch.cuh"
+#include "core/device/cuda/ptx.cuh"
+#include "core/ops/kronecker_mm/cuda/sm80/resident_launch.hpp"
+#include "core/ops/spmm/cuda/store.cuh"
+
+namespace magicube::kronecker_mm::sm80 {
+
+struct fp16_operands {
+    using storage = half;
+    static __device__ __forceinline__ void mma(float (&d)[4], const uint32_t (&a)[4], uint32_t b0,
+                                               uint32_t b1) {
+        ptx::mma_fp16(d, a, b0, b1);
+    }
+    static __device__ __forceinline__ uint32_t pack(float first, float second) {
+        return ptx::pack_fp16(first, second);
+    }
+};
+
+struct bf16_operands {
+    using storage = bfloat16;
+    static __device__ __forceinline__ void mma(float (&d)[4], const uint32_t (&a)[4], uint32_t b0,
+                                               uint32_t b1) {
+        ptx::mma_bf16(d, a, b0, b1);
+    }
+    static __device__ __forceinline__ uint32_t pack(float first, float second) {
+        return ptx::pack_bf16(first, second);
+    }
+};
+
+// What a block owns.
+struct block_place {
+    int64_t i;
+    int64_t l;  // its first residue
+    int64_t first_vector;
+    int64_t batch;
+};
+
+template <int Kind>
+__device__ __forceinline__ block_place place_of(const resident_arguments& args, int64_t batch) {
+    const auto& s = args.shape;
+    const auto residue_blocks =
+        static_cast<uint32_t>(s.d) / static_cast<uint32_t>(tiling<Kind>::residues * s.groups);
+    uint32_t at = blockIdx.x, tile;
+    // Neighbouring blocks read neighbouring memory.
+    const auto parts = static_cast<uint32_t>(s.a) * residue_blocks;
+    if constexpr (tiling<Kind>::by_vectors) {
+        tile = at % static_cast<uint32_t>(args.row_tiles);
+        at /= static_cast<uint32_t>(args.row_tiles);
+    } else {
+        tile = at / parts;
+        at %= parts;
+    }
+    return {at / residue_blocks,
+            int64_t{at % residue_blocks} * tiling<Kind>::residues * s.groups,
+            int64_t{tile} * s.rows, batch};
+}
+
+// Element e of a unit, wherever it lies; 0 beyond the operand.
+template <int Kind>
+__device__ uint16_t gather_element(const resident_arguments& args, const block_place& p, int row,
+                                   int unit, int e) {
+    using t = tiling<Kind>;
+    const auto& s = args.shape;
+    int64_t k, l = p.l, n = p.first_vector;
+    if constexpr (t::by_vectors) {
+        k = row;
+        n += unit * 8 + e;
+    } else if constexpr (t::residues == 8) {
+        k = unit / s.groups;
+        l += unit % s.groups * 8 + e;
+        n += row;
+    } else {
+        const int place = unit * 8 + e;
+        k = place / t::residues;
+        l += place % t::residues;
+        n += row;
+    }
+    if (k >= s.c || n >= args.vectors) return 0;
+    const int64_t feature = (p.i * s.c + k) * s.d + l;
+    return static_cast<const uint16_t*>(args.x)[p.batch * args.x_batch_stride +
+                                                feature * args.x_feature_stride +
+                                                n * args.x_vector_stride];
+}
+
+template <int Kind>
+__device__ __forceinline__ void load_unit(const resident_arguments& args, const block_place& p,
+                                          int row, int unit, uint32_t target) {
+    using t = tiling<Kind>;
+    const auto& s = args.shape;
+    const auto* x = static_cast<const uint16_t*>(args.x) + p.batch * args.x_batch_stride;
+    int64_t feature = p.i * s.c * s.d + p.l;
+    int64_t valid;  // elements
+    const uint16_t* from;
+    if constexpr (t::by_vectors) {
+        feature += row * s.d;
+        const int64_t n = p.first_vector + unit * 8;
+        valid = row < s.c ? min(args.vectors - n, int64_t{8}) : 0;
+        from = x + feature * args.x_feature_stride + n;
+    } else {
+        const int64_t n = p.first_vector + row;
+        int64_t k;
+        if constexpr (t::residues == 8) {
+            k = s.groups == 2 ? unit >> 1 : unit;
+            feature += k * s.d + (s.groups == 2 ? (unit & 1) * 8 : 0);
+        } else {
+            k = unit * (8 / t::residues);
+            feature += unit * 8;
+        }
+        valid = k < s.c && n < args.vectors ? 8 : 0;
+        from = x + n * args.x_vector_stride + feature;
+    }
+    if (valid <= 0) from = static_cast<const uint16_t*>(args.x);
+    ptx::copy_async16(target, from, static_cast<uint32_t>(max(valid, int64_t{0})) * 2);
+}
+
+template <int Kind>
+__device__ __forceinline__ void load_tile(const resident_arguments& args, const block_place& p,
+                                          uint32_t shared) {
+    const auto& s = args.shape;
+    const int all = s.shared_rows * s.units;
+    for (int at = static_cast<int>(threadIdx.x); at < all; at += block_threads) {
+        const auto row = static_cast<int>(__umulhi(static_cast<uint32_t>(at), s.units_inverse));
+        const int unit = at - row * s.units;
+        const uint32_t target = shared + static_cast<uint32_t>(row * s.pitch + unit * 16);
+        if (args.x_units) {
+            load_unit<Kind>(args, p, row, unit, target);
+            continue;
+        }
+#pragma unroll
+        for (int w = 0; w < 4; ++w) {
+            const uint32_t word = gather_element<Kind>(args, p, row, unit, 2 * w) |
+                                  uint32_t{gather_element<Kind>(args, p, row, unit, 2 * w + 1)}
+                                      << 16;
+            ptx::store_shared_u32(target + 4 * w, word);
+        }
+    }
+    ptx::commit_copies();
+    ptx::wait_copies<0>();
+    __syncthreads();
+}
+
+__device__ __forceinline__ uint32_t low_halves(uint32_t x, uint32_t y) {
+    return __byte_perm(x, y, 0x5410);
+}
+__device__ __forceinline__ uint32_t high_halves(uint32_t x, uint32_t y) {
+    return __byte_perm(x, y, 0x7632);
+}
+
+__device__ __forceinline__ void load_words(uint32_t (&w)[4], uint32_t address) {
+    const uint4 v = ptx::load_shared_v4(address);
+    w[0] = v.x;
+    w[1] = v.y;
+    w[2] = v.z;
+    w[3] = v.w;
+}
+
+// B's words of one step for 8 vectors (Kind 0: 64), one pair a part. `address` is that of the
+// lane's vector (Kind 0: of its unit in row 0).
+template <int Kind>
+__device__ __forceinline__ void load_operand(uint32_t (&b)[tiling<Kind>::parts][2],
+                                             uint32_t address, int step, int t, int pitch,
+                                             int groups) {
+    if constexpr (Kind == 0 || Kind == 8) {
+        const int apart = Kind == 0 ? pitch : 16 * groups;  // bytes from k to k + 1
+        uint32_t w[4][4];
+#pragma unroll
+        for (int s = 0; s < 4; ++s)
+            load_words(w[s], address + static_cast<uint32_t>((step * 16 + t + 4 * s) * apart));
+#pragma unroll
+        for (int r = 0; r < 4; ++r) {
+            b[2 * r][0] = low_halves(w[0][r], w[1][r]);
+            b[2 * r][1] = low_halves(w[2][r], w[3][r]);
+            b[2 * r + 1][0] = high_halves(w[0][r], w[1][r]);
+            b[2 * r + 1][1] = high_halves(w[2][r], w[3][r]);
+        }
+    } else if constexpr (Kind == 4) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            uint32_t w[4];
+            load_words(w, address + static_cast<uint32_t>((step * 8 + half * 4 + t) * 16));
+#pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                b[2 * r][half] = low_halves(w[r], w[2 + r]);
+                b[2 * r + 1][half] = high_halves(w[r], w[2 + r]);
+            }
+        }
+    } else {
+        uint32_t w[4];
+        load_words(w, address + static_cast<uint32_t>((step * 4 + t) * 16));
+        if constexpr (Kind == 2) {
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                b[0][half] = low_halves(w[2 * half], w[2 * half + 1]);
+                b[1][half] = high_halves(w[2 * half], w[2 * half + 1]);
+            }
+        } else {
+#pragma unroll
+            for (int part = 0; part < 2; ++part) {
+                b[part][0] = w[2 * part];
+                b[part][1] = w[2 * part + 1];
+            }
+        }
+    }
+}
+
+// Eight sums that are a unit of Y: outputs and residues from (j, l) on for vector n, or vectors
+// from n on.
+template <class Operands, int Kind>
+__device__ __noinline__ void store_scaled(const resident_arguments& args, const block_place& p,
+                                          int64_t j, int64_t l, int64_t n, float y0, float y1,
+                                          float y2, float y3, float y4, float y5, float y6,
+                                          float y7) {
+    using t = tiling<Kind>;
+    const auto& s = args.shape;
+    const float y[8] = {y0, y1, y2, y3, y4, y5, y6, y7};
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+        const int64_t j_of = j + (t::by_vectors ? 0 : e / t::residues);
+        if (j_of >= s.b) continue;
+        const int64_t feature =
+            (p.i * s.b + j_of) * s.d + l + (t::by_vectors ? 0 : e % t::residues);
+        spmm::cuda::store_one(args.store, p.batch, feature, n + (t::by_vectors ? e : 0), y[e]);
+    }
+}
+
+template <class Operands, int Kind>
+__device__ __forceinline__ void store_unit(const resident_arguments& args, const block_place& p,
+                                           int64_t j, int64_t l, int64_t n, const float (&y)[8]) {
+    using t = tiling<Kind>;
+    const auto& s = args.shape;
+    if (j >= s.b || n >= args.vectors) return;
+    const bool whole = t::by_vectors ? n + 8 <= args.vectors : j + (8 / t::residues) <= s.b;
+    if (!args.y_units || args.scaled || !whole) {
+        store_scaled<Operands, Kind>(args, p, j, l, n, y[0], y[1], y[2], y[3], y[4], y[5], y[6],
+                                     y[7]);
+        return;
+    }
+    const int64_t feature = (p.i * s.b + j) * s.d + l;
+    auto* target = static_cast<uint16_t*>(args.store.c) + p.batch * args.store.batch_stride +
+                   feature * args.store.row_stride + n * args.store.col_stride;
+    uint4 words;
+    const float alpha = args.store.alpha;
+    const auto pair = [&](int e) {
+        return Operands::pack(fma_rn(alpha, y[e], 0.0f), fma_rn(alpha, y[e + 1], 0.0f));
+    };
+    words.x = pair(0);
+    words.y = pair(2);
+    words.z = pair(4);
+    words.w = pair(6);
+    *reinterpret_cast<uint4*>(target) = words;
+}
+
+template <class Operands, int Kind>
+using warp_sums = float[tiling<Kind>::sums][tiling<Kind>::high][tiling<Kind>::wide][4];
+
+// The sums of a warp, from output j and vector n on, l its first residue.
+template <class Operands, int Kind>
+__device__ __forceinline__ void store_sums(const resident_arguments& args, const block_place& p,
+                                           int64_t j, int64_t l, int64_t n,
+                                           const warp_sums<Operands, Kind>& sums) {
+    using t = tiling<Kind>;
+    constexpr int units = 2 * t::sums * t::high / 8;  // batch first, of one vector
+    const int g = static_cast<int>(threadIdx.x) % 32 / 4, q = static_cast<int>(threadIdx.x) % 4;
+#pragma unroll
+    for (int w = 0; w < t::wide; ++w) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+#pragma unroll
+            for (int u = 0; u < (t::by_vectors ? 2 * t::high : units); ++u) {
+                float y[8];
+#pragma unroll
+                for (int x = 0; x < 8; ++x) {
+                    if constexpr (t::by_vectors || Kind == 8) {
+                        y[x] = sums[x][u / 2][w][u % 2 * 2 + e];
+                    } else if constexpr (Kind == 4) {
+                        y[x] = sums[x % 4][u][w][x / 4 * 2 + e];
+                    } else if constexpr (Kind == 2) {
+                        y[x] = sums[x % 2][x / 4][w][x / 2 % 2 * 2 + e];
+                    } else {
+                        y[x] = sums[0][x / 2][w][x % 2 * 2 + e];
+                    }
+                }
+                const int first = t::by_vectors || Kind == 8 ? t::j_at(u / 2, g, u % 2)
+                                                             : t::j_at(u, g, 0);
+                store_unit<Operands, Kind>(args, p, j + first, l,
+                                           n + (t::by_vectors ? 16 * q + 8 * e : 8 * w + 2 * q + e),
+                                           y);
+            }
+        }
+    }
+}
+
+template <class Operands, int Kind>
+__device__ __forceinline__ void multiply(const resident_arguments& args, const uint4* w,
+                                         uint32_t address, int group,
+                                         warp_sums<Operands, Kind>& sums) {
+    using t = tiling<Kind>;
+    const auto& s = args.shape;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    w += lane;
+    address += static_cast<uint32_t>(group * 16);
+#pragma unroll 1
+    for (int step = 0; step < s.steps; ++step) {
+        uint32_t a[t::fragments][t::high][4];
+#pragma unroll
+        for (int f = 0; f < t::fragments; ++f) {
+#pragma unroll
+            for (int m = 0; m < t::high; ++m) {
+                const uint4 v = __ldg(w + (f * t::high + m) * 32);
+                a[f][m][0] = v.x;
+                a[f][m][1] = v.y;
+                a[f][m][2] = v.z;
+                a[f][m][3] = v.w;
+            }
+        }
+        w += t::fragments * t::high * 32;
+#pragma unroll
+        for (int n = 0; n < t::wide; ++n) {
+            uint32_t b[t::parts][2];
+            load_operand<Kind>(b, address + static_cast<uint32_t>(n * 8 * s.pitch), step, lane % 4,
+                               s.pitch, s.groups);
+#pragma unroll
+            for (int part = 0; part < t::parts; ++part) {
+#pragma unroll
+                for (int m = 0; m < t::high; ++m) {
+                    Operands::mma(sums[part % t::sums][m][n], a[part % t::fragments][m],
+                                  b[part][0], b[part][1]);
+                }
+            }
+        }
+    }
+}
+
+template <class Operands, int Kind>
+__device__ __forceinline__ void run_block(const resident_arguments& args, const block_place& p,
+                                          uint32_t shared) {
+    using t = tiling<Kind>;
+    const auto& s = args.shape;
+    load_tile<Kind>(args, p, shared);
+    const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+    const int row_blocks = s.rows / t::vectors;
+    const int items = row_blocks * s.groups * s.output_blocks;
+    // Fragments of one (i, group of residues, block of outputs).
+    const int64_t fragments = int64_t{s.steps} * t::fragments * t::high;
+    for (int item = warp; item < items; item += block_threads / 32) {
+        const int rows = item % row_blocks, rest = item / row_blocks;
+        const int group = rest % s.groups, outputs = rest / s.groups;
+        if (p.first_vector + rows * t::vectors >= args.vectors) continue;
+        const int64_t l = p.l + group * t::residues;
+        const int64_t set = (p.i * (s.d / t::residues) + l / t::residues) * s.output_blocks +
+                            outputs;
+        const uint32_t address =
+            shared + static_cast<uint32_t>(t::by_vectors
+                                               ? (rows * 8 + lane / 4) * 16
+                                               : (rows * t::vectors + lane / 4) * s.pitch);
+        warp_sums<Operands, Kind> sums = {};
+        multiply<Operands, Kind>(args, args.w + set * fragments * 32, address, group, sums);
+        store_sums<Operands, Kind>(args, p, int64_t{outputs} * t::outputs, l,
+                                   p.first_vector + rows * t::vectors, sums);
+    }
+}
+
+template <class Operands, int Kind>
+__global__ void __launch_bounds__(block_threads, 2)
+    resident_kernel(const __grid_constant__ resident_arguments args) {
+    MAGICUBE_DYNAMIC_SHARED(uint8_t, memory, 128);
+    const uint32_t shared = ptx::shared_address(memory);
+    for (int64_t batch = blockIdx.y; batch < args.batch_count; batch += gridDim.y) {
+        run_block<Operands, Kind>(args, place_of<Kind>(args, batch), shared);
+        __syncthreads();
+    }
+}
+
+template <class Operands, int Kind>
+cudaError_t load_resident() {
+    cudaFuncAttributes attributes{};
+    const auto kernel = resident_kernel<Operands, Kind>;
+    const cudaError_t code = cudaFuncGetAttributes(&attributes, kernel);
+    if (code != cudaSuccess) return code;
+    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                largest_tile);
+}
+
+template <class Operands, int Kind>
+cudaError_t launch_resident(const resident_arguments& args, dim3 grid, cudaStream_t stream) {
+    return magicube::cuda::launch_kernel(
+        resident_kernel<Operands, Kind>,
+        {grid, block_threads, static_cast<size_t>(args.shape.shared_bytes()), stream}, args);
+}
+
+#define MAGICUBE_RESIDENT(OPERANDS, KIND) \
+    {KIND, load_resident<OPERANDS, KIND>, launch_resident<OPERANDS, KIND>}
+#define MAGICUBE_DEFINE_RESIDENT(TYPE)                                                       \
+    extern const resident_instance resident_##TYPE[resident_kinds];                          \
+    const resident_instance resident_##TYPE[resident_kinds] = {                              \
+        MAGICUBE_RESIDENT(TYPE##_operands, 0), MAGICUBE_RESIDENT(TYPE##_operands, 1),        \
+        MAGICUBE_RESIDENT(TYPE##_operands, 2), MAGICUBE_RESIDENT(TYPE##_operands, 4),        \
+        MAGICUBE_RESIDENT(TYPE##_operands, 8),                                               \
+    };
+
+}  // namespace magicube::kronecker_mm::sm80

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Packs W[a][b][c][d] for the resident family.
+//
+// Computes  fragments [block i][group of residues][block of outputs][step of k][part][16 outputs],
+//           each 32 lanes x 8 elements, zero beyond b and c (resident_format.hpp).
+// Mapping   a thread gathers the 16 bytes of a lane.
+// Shared    none. Any architecture; packed is aligned to 16 bytes.
+#include "core/ops/kronecker_mm/cuda/sm80/resident_pack.hpp"
+
+#include <algorithm>
+
+#include "core/device/cuda/launch.cuh"
+
+namespace magicube::kronecker_mm::sm80 {
+namespace {
+
+constexpr int pack_threads = 128;
+
+struct pack_arguments {
+    resident_shape shape;
+    step s;
+    const uint16_t* values;
+    uint4* packed;
+    int64_t lanes;
+};
+
+template <int Kind>
+__global__ void __launch_bounds__(pack_threads)
+    values_kernel(const __grid_constant__ pack_arguments args) {
+    using t = tiling<Kind>;
+    const auto& shape = args.shape;
+    for (int64_t at = int64_t{blockIdx.x} * pack_threads + threadIdx.x; at < args.lanes;
+         at += int64_t{gridDim.x} * pack_threads) {
+        const int lane = static_cast<int>(at % 32), g = lane / 4, q = lane % 4;
+        int64_t rest = at / 32;
+        const auto m = static_cast<int>(rest % t::high);
+        rest /= t::high;
+        const auto part = static_cast<int>(rest % t::fragments);
+        rest /= t::fragments;
+        const int64_t first_k = rest % shape.steps * t::k_step;
+        rest /= shape.steps;
+        const int64_t first_j = rest % shape.output_blocks * t::outputs;
+        rest /= shape.output_blocks;
+        const int64_t groups = shape.d / t::residues;
+        const int64_t l = rest % groups * t::residues + (t::residues > 1 ? part : 0);
+        const int64_t i = rest / groups;
+        uint32_t words[4];
+#pragma unroll
+        for (int w = 0; w < 4; ++w) {
+            const int64_t j = first_j + t::j_at(m, g, w % 2);
+            words[w] = 0;
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                const int64_t k = first_k + t::k_at(part, q, w / 2 * 2 + half);
+                if (j < shape.b && k < shape.c)
+                    words[w] |= uint32_t{args.values[args.s.index(i, j, k, l)]} << 16 * half;
+            }
+        }
+        args.packed[at] = make_uint4(words[0], words[1], words[2], words[3]);
+    }
+}
+
+using pack_kernel = void (*)(pack_arguments);
+
+pack_kernel kernel_for(int kind) {
+    switch (kind) {
+        case 0:
+            return values_kernel<0>;
+        case 1:
+            return values_kernel<1>;
+        case 2:
+            return values_kernel<2>;
+        case 4:
+            return values_kernel<4>;
+        default:
+            return values_kernel<8>;
+    }
+}
+
+}  // namespace
+
+cudaError_t load_pack_values(const resident_shape& shape) {
+    cudaFuncAttributes attributes{};
+    return cudaFuncGetAttributes(&attributes, kernel_for(shape.kind));
+}
+
+cudaError_t pack_values(const resident_shape& shape, const step& s, const void* values,
+                        void* packed, cudaStream_t stream) {
+    const int64_t lanes = packed_fragments(shape) * 32;
+    const pack_arguments args{shape, s, static_cast<const uint16_t*>(values),
+                              static_cast<uint4*>(packed), lanes};
+    const auto blocks =
+        static_cast<unsigned>(std::min<int64_t>(ceil_div(lanes, int64_t{pack_threads}), 1 << 16));
+    return magicube::cuda::launch_kernel(kernel_for(shape.kind),
+                                         {blocks, pack_threads, 0, stream}, args);
+}
+
+}  // namespace magicube::kronecker_mm::sm80

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// The resident family as an implementation of KroneckerMM: what it accepts, its packing, its
+// launches.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "core/common/checked.hpp"
+#include "core/device/cuda/check.hpp"
+#include "core/device/cuda/runtime.hpp"
+#include "core/device/device.hpp"
+#include "core/ops/kronecker_mm/cuda/arguments.hpp"
+#include "core/ops/kronecker_mm/cuda/sm80/resident_launch.hpp"
+#include "core/ops/kronecker_mm/cuda/sm80/resident_pack.hpp"
+#include "core/ops/kronecker_mm/stored_factors.hpp"
+#include "core/ops/make_plan.hpp"
+
+namespace magicube::kronecker_mm {
+namespace sm80 {
+namespace {
+
+using magicube::cuda::check;
+using magicube::cuda::device_scope;
+
+constexpr int64_t most_in_grid = 65535;  // along y
+
+const resident_instance& instance_for(dtype type, int kind) {
+    const auto* all = type == dtype::fp16 ? resident_fp16 : resident_bf16;
+    return *std::find_if(all, all + resident_kinds,
+                         [kind](const auto& instance) { return instance.kind == kind; });
+}
+
+// Whether vectors, not features, are neighbours in memory.
+bool vectors_are_neighbours(batch_layout layout, order storage) {
+    return (layout == batch_layout::last) == (storage == order::row);
+}
+
+step only_step(const problem& p) {
+    return steps_of(p.pattern, p.transpose).front();
+}
+
+std::optional<resident_shape> shape_for(const problem& p) {
+    const step s = only_step(p);
+    return shape_of(s, kind_of(s, vectors_are_neighbours(p.layout, p.x_order)), p.n_max);
+}
+
+// Along x; in double, for n_max may be any number.
+double blocks_of(const resident_shape& shape, int64_t n) {
+    return static_cast<double>(shape.a) * static_cast<double>(shape.residue_blocks()) *
+           static_cast<double>(ceil_div(n, int64_t{shape.rows}));
+}
+
+std::string decline(const context& ctx, const problem& p) {
+    const int capability = magicube::cuda::compute_capability(ctx.ordinal);
+    if (capability < 80) return text("it needs an sm_80 GPU; this is sm_", capability);
+    if (p.pattern.type != dtype::fp16 && p.pattern.type != dtype::bf16)
+        return text("it has no kernel for ", name_of(p.pattern.type));
+    if (p.pattern.count() > 1)
+        return text("K is a chain of ", p.pattern.count(), " factors; it takes one");
+    const auto shape = shape_for(p);
+    if (!shape) return "X of one block does not fit shared memory";
+    if (blocks_of(*shape, p.n_max) > INT32_MAX) return "there are too many blocks for one launch";
+    return "";
+}
+
+int64_t packed_bytes(const problem& p) {
+    return checked_mul(packed_fragments(*shape_for(p)), fragment_bytes, "the packed K");
+}
+
+buffer_needs needs(const context&, const problem& p) {
+    const int64_t bytes = packed_bytes(p);
+    return p.values == value_mode::per_call ? buffer_needs{0, bytes} : buffer_needs{bytes, 0};
+}
+
+class resident_plan final : public plan {
+  public:
+    resident_plan(const context& ctx, const kronecker_mm::problem& p, plan_resources resources)
+        : plan(ctx, p, std::move(resources)),
+          step_(only_step(p)),
+          shape_(*shape_for(p)),
+          instance_(instance_for(p.pattern.type, shape_.kind)) {
+        device_scope scope(ctx.ordinal);
+        check(instance_.load(), "resident_kernel");
+        check(load_pack_values(shape_), "values_kernel");
+        if (p.values == value_mode::per_call) return;
+        resident_plan::pack_values(ctx, value_arrays(p).data());
+        synchronize(ctx);  // K's arrays may be freed then
+    }
+
+    void pack_values(const context& ctx, const void* const* values) override {
+        pack(ctx, values[0], resources().buffer.data());
+    }
+
+    void run(const context& ctx, const arguments& args) const override {
+        const auto& p = problem();
+        const void* packed = resources().buffer.data();
+        if (p.values == value_mode::per_call) {
+            cuda::require_values_on_device(ctx, p, args.k_values);
+            pack(ctx, args.k_values[0], args.workspace);
+            packed = args.workspace;
+        }
+        const auto x = as_columns(args.x, p.layout);
+        resident_arguments k{};
+        k.shape = shape_;
+        k.w = static_cast<const uint4*>(packed);
+        k.x = x.values;
+        k.x_feature_stride = x.storage == order::row ? x.ld : 1;
+        k.x_vector_stride = x.storage == order::row ? 1 : x.ld;
+        k.x_batch_stride = x.batch_stride;
+        k.vectors = x.cols;
+        k.row_tiles = ceil_div(x.cols, int64_t{shape_.rows});
+        k.batch_count = p.batch_count;
+        k.store = cuda::make_store(ctx, p, args);
+        set_paths(x, k);
+        const dim3 grid(static_cast<unsigned>(blocks_of(shape_, x.cols)),
+                        static_cast<unsigned>(std::min(p.batch_count, most_in_grid)));
+        device_scope scope(ctx.ordinal);
+        check(instance_.launch(k, grid, ctx.stream), "resident_kernel");
+    }
+
+  private:
+    void set_paths(const dense_view& x, resident_arguments& k) const {
+        const auto& p = problem();
+        const auto& s = k.store;
+        const int kind = shape_.kind;
+        // Batch first: whether units of a block's features start at multiples of 16 bytes.
+        const auto in_units = [&](int64_t features) {
+            return kind == 0 || kind == 8 || (shape_.d == kind && features * kind % 8 == 0);
+        };
+        k.x_units = reinterpret_cast<uintptr_t>(x.values) % 16 == 0 && x.ld % 8 == 0 &&
+                    x.batch_stride % 8 == 0 && in_units(shape_.c);
+        k.y_units = s.aligned && (kind == 0 ? s.col_stride : s.row_stride) == 1 &&
+                    in_units(shape_.b);
+        k.scaled = !s.direct || s.alpha_pointer || p.k_scale.present() || p.x_scale.present() ||
+                   p.bias.present() || p.y_type != p.pattern.type;
+    }
+
+    void pack(const context& ctx, const void* values, void* target) const {
+        device_scope scope(ctx.ordinal);
+        check(sm80::pack_values(shape_, step_, values, target, ctx.stream), "values_kernel");
+    }
+
+    step step_;
+    resident_shape shape_;
+    const resident_instance& instance_;
+};
+
+// X and Y from device memory at the rate that is reached of it, or W from L2 once a tile, or the
+// products.
+double cost(const context& ctx, const problem& p) {
+    constexpr double launch_us = 4, memory_bytes_per_us = 2.2e6;
+    constexpr double l2_bytes_per_clock = 37, clocks_per_us = 1700, products_per_clock = 1000;
+    const auto shape = *shape_for(p);
+    const double n = static_cast<double>(p.n_max) * static_cast<double>(p.batch_count);
+    const double bytes = n * (2.0 * static_cast<double>(p.k()) +
+                              storage_bits(p.y_type) / 8.0 * static_cast<double>(p.m()));
+    const double w = static_cast<double>(packed_bytes(p));
+    const double tiles = std::max(1.0, n / shape.rows);
+    const double products = n * w / 2;
+    const double multiprocessors = magicube::cuda::multiprocessors(ctx.ordinal);
+    const double clocks =
+        std::max((bytes + w * tiles) / l2_bytes_per_clock, products / products_per_clock);
+    return launch_us +
+           std::max(bytes / memory_bytes_per_us, clocks / multiprocessors / clocks_per_us);
+}
+
+}  // namespace
+}  // namespace sm80
+
+extern const implementation<operation> cuda_sm80_resident;
+const implementation<operation> cuda_sm80_resident = {"sm80_resident",
+                                                      device_kind::cuda,
+                                                      false,
+                                                      sm80::decline,
+                                                      sm80::cost,
+                                                      sm80::needs,
+                                                      make_plan<operation, sm80::resident_plan>};
+
+}  // namespace magicube::kronecker_mm
