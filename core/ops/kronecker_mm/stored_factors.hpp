@@ -27,8 +27,7 @@ struct stored_factors {
 
     void copy(const context& ctx, const problem& p, const void* const* values, char* buffer) const {
         for (size_t i = 0; i < offsets.size(); ++i) {
-            const int64_t size =
-                storage_bytes(p.pattern.type, p.pattern.factors[i].value_count());
+            const int64_t size = storage_bytes(p.pattern.type, p.pattern.factors[i].value_count());
             copy_memory(ctx, buffer + offsets[i], values[i], static_cast<size_t>(size));
         }
     }

@@ -50,7 +50,7 @@ bool right_gradient(device_kind on, kind type, const kronecker_shape& k, bool la
     support::mirror device(ctx);
     support::generator random(static_cast<uint64_t>(n + last));
     const auto shape = [&](int64_t features) {
-        return support::dense_shape{type,  last ? features : n, last ? n : features, false, 2, 3,
+        return support::dense_shape{type, last ? features : n, last ? n : features, false, 2, 3,
                                     false};
     };
     support::dense_sample x(shape(k.cols()), random), dy(shape(k.rows()), random);

@@ -38,8 +38,7 @@ inline spmm::cuda::store_arguments make_store(const context& ctx, const problem&
 inline void require_values_on_device(const context& ctx, const problem& p,
                                      const void* const* values) {
     for (size_t i = 0; i < p.pattern.factors.size(); ++i) {
-        magicube::cuda::require_on_device(ctx, values[i],
-                                          text("args->k_values[", i, ']').c_str());
+        magicube::cuda::require_on_device(ctx, values[i], text("args->k_values[", i, ']').c_str());
     }
 }
 

@@ -102,8 +102,9 @@ void gradient(const context& ctx, const dense_view& x, const dense_view& dy, dty
     args.type = target_type;
     args.j_blocks = ceil_div(target.b, int64_t{side});
     args.k_blocks = ceil_div(target.c, int64_t{side});
-    args.tasks = checked_mul(checked_mul(target.a * target.d, args.j_blocks, "the gradient's tasks"),
-                             args.k_blocks, "the gradient's tasks");
+    args.tasks =
+        checked_mul(checked_mul(target.a * target.d, args.j_blocks, "the gradient's tasks"),
+                    args.k_blocks, "the gradient's tasks");
     const auto blocks = static_cast<unsigned>(std::min(args.tasks, most_blocks));
     device_scope scope(ctx.ordinal);
     check(magicube::cuda::launch_kernel(gradient_kernel, {blocks, gradient_threads, 0, ctx.stream},

@@ -128,9 +128,9 @@ class plain_plan final : public plan {
                                 : resources().buffer.data() + stored_.offsets[factor];
             k.between = nullptr;
             if (i + 1 < steps_.size()) {
-                k.between = reinterpret_cast<float*>(static_cast<char*>(args.workspace) +
-                                                     static_cast<int64_t>(i % 2) *
-                                                         between_bytes(p));
+                k.between =
+                    reinterpret_cast<float*>(static_cast<char*>(args.workspace) +
+                                             static_cast<int64_t>(i % 2) * between_bytes(p));
             }
             launch(ctx, k);
             k.x = k.between;
@@ -144,8 +144,8 @@ class plain_plan final : public plan {
   private:
     static void launch(const context& ctx, const plain_arguments& k) {
         const int64_t all = k.k.rows() * k.vectors * k.batch_count;
-        const auto blocks = static_cast<unsigned>(
-            std::min(ceil_div(all, int64_t{block_threads}), most_blocks));
+        const auto blocks =
+            static_cast<unsigned>(std::min(ceil_div(all, int64_t{block_threads}), most_blocks));
         const auto kernel =
             is_integer(k.value_type) ? plain_kernel<int32_t, int64_t> : plain_kernel<float, float>;
         device_scope scope(ctx.ordinal);

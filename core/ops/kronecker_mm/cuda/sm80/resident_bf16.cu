@@ -3,6 +3,9 @@
 
 namespace magicube::kronecker_mm::sm80 {
 
-MAGICUBE_DEFINE_RESIDENT(bf16)
+using operands = bf16_operands;
+extern const resident_instance resident_bf16[resident_instances];
+const resident_instance resident_bf16[resident_instances] = {
+    MAGICUBE_RESIDENT_TILINGS(MAGICUBE_RESIDENT)};
 
 }  // namespace magicube::kronecker_mm::sm80

@@ -20,10 +20,10 @@ namespace magicube::kronecker_mm::sm80 {
 constexpr int block_threads = 256;
 constexpr int unit_elements = 8;
 constexpr int fragment_bytes = 512;
-constexpr int largest_tile = 160 * 1024;  // bytes of shared memory that every sm_80 has
 
-// Residues: D; vectors: 0.
-template <int Kind>
+// Kind: D of residues, 0 of vectors. A warp owns 16 * High outputs of 8 * Wide vectors, by vectors
+// of 64.
+template <int Kind, int High, int Wide>
 struct tiling {
     static constexpr bool by_vectors = Kind == 0;
     static constexpr int residues = by_vectors ? 1 : Kind;
@@ -32,12 +32,12 @@ struct tiling {
     static constexpr int parts = by_vectors ? 8 : Kind == 1 ? 2 : Kind;
     static constexpr int sums = Kind == 1 ? 1 : parts;  // apart
     static constexpr int k_step = Kind == 1 ? 32 : 16;
-    static constexpr int fragments = by_vectors ? 1 : parts;         // of W a step and 16 outputs
-    static constexpr int high = Kind == 1 ? 4 : Kind == 8 ? 1 : 2;  // times 16 outputs a warp
+    static constexpr int high = High;
+    static constexpr int wide = Wide;
+    static constexpr int fragments = by_vectors ? 1 : parts;  // of W a step and 16 outputs
+    static constexpr int step_bytes = fragments * high * fragment_bytes;
     static constexpr int outputs = 16 * high;
-    // Groups of 8 vectors a warp; by_vectors: of 64.
-    static constexpr int wide = by_vectors ? 1 : Kind >= 4 ? 2 : 4;
-    static constexpr int vectors = wide * (by_vectors ? 64 : 8);
+    static constexpr int vectors = by_vectors ? 64 : 8 * wide;
 
     // Place in a step's k of slot s (0, 1: first words of A and B, 2, 3: second ones) of lane t.
     MAGICUBE_HOST_DEVICE static int k_at(int part, int t, int s) {
@@ -69,21 +69,26 @@ struct tiling {
 
 // One factor and how blocks of threads divide it.
 struct resident_shape {
-    int32_t kind;    // of tiling
-    int32_t groups;  // units of residues that a block owns at each k: 1 or 2
+    int32_t kind, high, wide;  // of tiling
+    int32_t groups;            // units of residues that a block owns at each k: 1 or 2
     int64_t a, b, c, d;
-    int32_t outputs;        // of a warp
-    int32_t output_blocks;  // ceil(b / outputs)
+    int32_t output_blocks;  // of a warp's outputs
+    int32_t own_outputs;    // of them, a block of threads
+    int32_t splits;         // ceil(output_blocks / own_outputs)
     int32_t steps;          // of k
-    int32_t rows;           // vectors of a block
+    int32_t rows;           // vectors of a block's tile
     int32_t pitch;          // bytes between rows of its X: vectors, or k
     int32_t units;          // of a row
     int32_t shared_rows;
+    int32_t buffers;         // tiles of X in shared memory: 1, or 2, one of which is filled
+    int32_t w_bytes;         // of shared memory; 0: W is read from L2
     uint32_t units_inverse;  // index / units = the high half of index * this
 
-    int32_t residues() const { return kind == 0 ? 1 : kind; }
-    int64_t residue_blocks() const { return d / (residues() * groups); }
-    int64_t shared_bytes() const { return int64_t{shared_rows} * pitch; }
+    MAGICUBE_HOST_DEVICE int32_t residues() const { return kind == 0 ? 1 : kind; }
+    MAGICUBE_HOST_DEVICE int64_t residue_blocks() const { return d / (residues() * groups); }
+    MAGICUBE_HOST_DEVICE int64_t parts() const { return a * residue_blocks() * splits; }
+    int64_t tile_bytes() const { return int64_t{shared_rows} * pitch; }
+    int64_t shared_bytes() const { return w_bytes + buffers * tile_bytes(); }
 };
 
 }  // namespace magicube::kronecker_mm::sm80

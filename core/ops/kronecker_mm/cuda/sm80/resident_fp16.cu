@@ -3,6 +3,9 @@
 
 namespace magicube::kronecker_mm::sm80 {
 
-MAGICUBE_DEFINE_RESIDENT(fp16)
+using operands = fp16_operands;
+extern const resident_instance resident_fp16[resident_instances];
+const resident_instance resident_fp16[resident_instances] = {
+    MAGICUBE_RESIDENT_TILINGS(MAGICUBE_RESIDENT)};
 
 }  // namespace magicube::kronecker_mm::sm80

@@ -4,16 +4,19 @@
 // pass permutes either.
 //
 // Computes  Y_il[j, n] = sum over k of W[i, j, k, l] * X_il[k, n] for all blocks i and residues l.
-// Layout    A block's X lies in shared memory as it does in global memory, in rows of units of 16
+// Layout    A tile of X lies in shared memory as it does in global memory, in rows of units of 16
 //           bytes (resident_format.hpp): batch first a row is a vector's c x residues, batch last
-//           it is a k's vectors. W is packed in fragments of mma.sync and read through L1.
-// Mapping   blockIdx.x: blocks i, groups of residues and tiles of vectors; y: the batch. A warp
-//           takes 16 to 64 outputs of 16 to 64 vectors through all of c; what one 16-byte read
-//           brings of 8 residues (vectors) is separated by one prmt a fragment word.
+//           it is a k's vectors. W is packed in fragments of mma.sync.
+// Mapping   blockIdx.x: tiles of vectors by (block i, group of residues, range of outputs). A block
+//           keeps its part of W in shared memory, if that fits, and walks over tiles of vectors:
+//           one is multiplied while the next one arrives. A warp takes 16 to 64 outputs of 8 to 64
+//           vectors through all of c; what one 16-byte read brings of 8 residues (vectors) is
+//           separated by one prmt a fragment word.
 // Sums      fp32, in the order of k's packing.
-// Shared    rows x pitch, pitch such that the 8 lanes of a phase meet different banks.
+// Shared    W's part + one or two tiles of rows x pitch, pitch such that the 8 lanes of a phase
+//           meet different banks.
 // Needs     sm_80; any alignment (units that are not aligned are gathered element by element).
-// Bound     device memory: X + Y; W is read from L2 once a tile of vectors.
+// Bound     device memory: X + Y; X is read from L2 once a range of outputs.
 // Source    Gonon, Zheng, Carrivain, Le, "Fast inference with Kronecker-sparse matrices" (2025), for
 //           the pattern and its bound; the separation of residues in registers is our own.
 #pragma once
@@ -47,39 +50,40 @@ struct bf16_operands {
     }
 };
 
-// What a block owns.
+// What a block owns, and the tile that it works on.
 struct block_place {
     int64_t i;
-    int64_t l;  // its first residue
+    int64_t l;              // its first residue
+    int32_t first_outputs;  // block of a warp's outputs
+    int32_t output_blocks;  // of them
     int64_t first_vector;
     int64_t batch;
+
+    __device__ __forceinline__ void move_to(const resident_arguments& args, int64_t tile) {
+        batch = static_cast<uint32_t>(tile) / static_cast<uint32_t>(args.row_tiles);
+        first_vector = (tile - batch * args.row_tiles) * args.shape.rows;
+    }
 };
 
-template <int Kind>
-__device__ __forceinline__ block_place place_of(const resident_arguments& args, int64_t batch) {
+template <class Tiling>
+__device__ __forceinline__ block_place place_of(const resident_arguments& args, uint32_t part) {
     const auto& s = args.shape;
+    const auto splits = static_cast<uint32_t>(s.splits);
     const auto residue_blocks =
-        static_cast<uint32_t>(s.d) / static_cast<uint32_t>(tiling<Kind>::residues * s.groups);
-    uint32_t at = blockIdx.x, tile;
-    // Neighbouring blocks read neighbouring memory.
-    const auto parts = static_cast<uint32_t>(s.a) * residue_blocks;
-    if constexpr (tiling<Kind>::by_vectors) {
-        tile = at % static_cast<uint32_t>(args.row_tiles);
-        at /= static_cast<uint32_t>(args.row_tiles);
-    } else {
-        tile = at / parts;
-        at %= parts;
-    }
-    return {at / residue_blocks,
-            int64_t{at % residue_blocks} * tiling<Kind>::residues * s.groups,
-            int64_t{tile} * s.rows, batch};
+        static_cast<uint32_t>(s.d) / static_cast<uint32_t>(Tiling::residues * s.groups);
+    const uint32_t split = part % splits, block = part / splits;
+    block_place p{};
+    p.i = block / residue_blocks;
+    p.l = int64_t{block % residue_blocks} * Tiling::residues * s.groups;
+    p.first_outputs = static_cast<int32_t>(split) * s.own_outputs;
+    p.output_blocks = min(s.own_outputs, s.output_blocks - p.first_outputs);
+    return p;
 }
 
 // Element e of a unit, wherever it lies; 0 beyond the operand.
-template <int Kind>
+template <class t>
 __device__ uint16_t gather_element(const resident_arguments& args, const block_place& p, int row,
                                    int unit, int e) {
-    using t = tiling<Kind>;
     const auto& s = args.shape;
     int64_t k, l = p.l, n = p.first_vector;
     if constexpr (t::by_vectors) {
@@ -97,15 +101,14 @@ __device__ uint16_t gather_element(const resident_arguments& args, const block_p
     }
     if (k >= s.c || n >= args.vectors) return 0;
     const int64_t feature = (p.i * s.c + k) * s.d + l;
-    return static_cast<const uint16_t*>(args.x)[p.batch * args.x_batch_stride +
-                                                feature * args.x_feature_stride +
-                                                n * args.x_vector_stride];
+    return static_cast<const uint16_t*>(
+        args.x)[p.batch * args.x_batch_stride + feature * args.x_feature_stride +
+                n * args.x_vector_stride];
 }
 
-template <int Kind>
+template <class t>
 __device__ __forceinline__ void load_unit(const resident_arguments& args, const block_place& p,
                                           int row, int unit, uint32_t target) {
-    using t = tiling<Kind>;
     const auto& s = args.shape;
     const auto* x = static_cast<const uint16_t*>(args.x) + p.batch * args.x_batch_stride;
     int64_t feature = p.i * s.c * s.d + p.l;
@@ -133,7 +136,7 @@ __device__ __forceinline__ void load_unit(const resident_arguments& args, const 
     ptx::copy_async16(target, from, static_cast<uint32_t>(max(valid, int64_t{0})) * 2);
 }
 
-template <int Kind>
+template <class Tiling>
 __device__ __forceinline__ void load_tile(const resident_arguments& args, const block_place& p,
                                           uint32_t shared) {
     const auto& s = args.shape;
@@ -143,20 +146,17 @@ __device__ __forceinline__ void load_tile(const resident_arguments& args, const 
         const int unit = at - row * s.units;
         const uint32_t target = shared + static_cast<uint32_t>(row * s.pitch + unit * 16);
         if (args.x_units) {
-            load_unit<Kind>(args, p, row, unit, target);
+            load_unit<Tiling>(args, p, row, unit, target);
             continue;
         }
 #pragma unroll
         for (int w = 0; w < 4; ++w) {
-            const uint32_t word = gather_element<Kind>(args, p, row, unit, 2 * w) |
-                                  uint32_t{gather_element<Kind>(args, p, row, unit, 2 * w + 1)}
+            const uint32_t word = gather_element<Tiling>(args, p, row, unit, 2 * w) |
+                                  uint32_t{gather_element<Tiling>(args, p, row, unit, 2 * w + 1)}
                                       << 16;
             ptx::store_shared_u32(target + 4 * w, word);
         }
     }
-    ptx::commit_copies();
-    ptx::wait_copies<0>();
-    __syncthreads();
 }
 
 __device__ __forceinline__ uint32_t low_halves(uint32_t x, uint32_t y) {
@@ -174,10 +174,29 @@ __device__ __forceinline__ void load_words(uint32_t (&w)[4], uint32_t address) {
     w[3] = v.w;
 }
 
+// The block's part of W: [group][block of outputs], each all steps of k.
+template <class Tiling>
+__device__ __forceinline__ void load_weights(const resident_arguments& args, const block_place& p,
+                                             uint32_t shared) {
+    const auto& s = args.shape;
+    const int64_t set_bytes = int64_t{s.steps} * Tiling::step_bytes;
+    for (int group = 0; group < s.groups; ++group) {
+        const int64_t set =
+            (p.i * (s.d / Tiling::residues) + p.l / Tiling::residues + group) * s.output_blocks +
+            p.first_outputs;
+        const auto* from = reinterpret_cast<const uint8_t*>(args.w) + set * set_bytes;
+        const int bytes = static_cast<int>(set_bytes) * p.output_blocks;
+        const uint32_t target =
+            shared + static_cast<uint32_t>(group * s.own_outputs * static_cast<int>(set_bytes));
+        for (int at = static_cast<int>(threadIdx.x) * 16; at < bytes; at += block_threads * 16)
+            ptx::copy_async16(target + static_cast<uint32_t>(at), from + at, 16);
+    }
+}
+
 // B's words of one step for 8 vectors (Kind 0: 64), one pair a part. `address` is that of the
 // lane's vector (Kind 0: of its unit in row 0).
 template <int Kind>
-__device__ __forceinline__ void load_operand(uint32_t (&b)[tiling<Kind>::parts][2],
+__device__ __forceinline__ void load_operand(uint32_t (&b)[tiling<Kind, 1, 1>::parts][2],
                                              uint32_t address, int step, int t, int pitch,
                                              int groups) {
     if constexpr (Kind == 0 || Kind == 8) {
@@ -225,12 +244,11 @@ __device__ __forceinline__ void load_operand(uint32_t (&b)[tiling<Kind>::parts][
 
 // Eight sums that are a unit of Y: outputs and residues from (j, l) on for vector n, or vectors
 // from n on.
-template <class Operands, int Kind>
+template <class t>
 __device__ __noinline__ void store_scaled(const resident_arguments& args, const block_place& p,
                                           int64_t j, int64_t l, int64_t n, float y0, float y1,
                                           float y2, float y3, float y4, float y5, float y6,
                                           float y7) {
-    using t = tiling<Kind>;
     const auto& s = args.shape;
     const float y[8] = {y0, y1, y2, y3, y4, y5, y6, y7};
 #pragma unroll
@@ -243,16 +261,14 @@ __device__ __noinline__ void store_scaled(const resident_arguments& args, const 
     }
 }
 
-template <class Operands, int Kind>
+template <class Operands, class t>
 __device__ __forceinline__ void store_unit(const resident_arguments& args, const block_place& p,
                                            int64_t j, int64_t l, int64_t n, const float (&y)[8]) {
-    using t = tiling<Kind>;
     const auto& s = args.shape;
     if (j >= s.b || n >= args.vectors) return;
     const bool whole = t::by_vectors ? n + 8 <= args.vectors : j + (8 / t::residues) <= s.b;
     if (!args.y_units || args.scaled || !whole) {
-        store_scaled<Operands, Kind>(args, p, j, l, n, y[0], y[1], y[2], y[3], y[4], y[5], y[6],
-                                     y[7]);
+        store_scaled<t>(args, p, j, l, n, y[0], y[1], y[2], y[3], y[4], y[5], y[6], y[7]);
         return;
     }
     const int64_t feature = (p.i * s.b + j) * s.d + l;
@@ -270,27 +286,27 @@ __device__ __forceinline__ void store_unit(const resident_arguments& args, const
     *reinterpret_cast<uint4*>(target) = words;
 }
 
-template <class Operands, int Kind>
-using warp_sums = float[tiling<Kind>::sums][tiling<Kind>::high][tiling<Kind>::wide][4];
+template <class t>
+using warp_sums = float[t::sums][t::high][t::wide][4];
 
 // The sums of a warp, from output j and vector n on, l its first residue.
-template <class Operands, int Kind>
+template <class Operands, class t, int Kind>
 __device__ __forceinline__ void store_sums(const resident_arguments& args, const block_place& p,
                                            int64_t j, int64_t l, int64_t n,
-                                           const warp_sums<Operands, Kind>& sums) {
-    using t = tiling<Kind>;
-    constexpr int units = 2 * t::sums * t::high / 8;  // batch first, of one vector
+                                           const warp_sums<t>& sums) {
+    constexpr bool apart = t::by_vectors || Kind == 8;  // a unit is one output
+    constexpr int units = apart ? 2 * t::high : 2 * t::sums * t::high / 8;
     const int g = static_cast<int>(threadIdx.x) % 32 / 4, q = static_cast<int>(threadIdx.x) % 4;
 #pragma unroll
     for (int w = 0; w < t::wide; ++w) {
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
 #pragma unroll
-            for (int u = 0; u < (t::by_vectors ? 2 * t::high : units); ++u) {
+            for (int u = 0; u < units; ++u) {
                 float y[8];
 #pragma unroll
                 for (int x = 0; x < 8; ++x) {
-                    if constexpr (t::by_vectors || Kind == 8) {
+                    if constexpr (apart) {
                         y[x] = sums[x][u / 2][w][u % 2 * 2 + e];
                     } else if constexpr (Kind == 4) {
                         y[x] = sums[x % 4][u][w][x / 4 * 2 + e];
@@ -300,40 +316,50 @@ __device__ __forceinline__ void store_sums(const resident_arguments& args, const
                         y[x] = sums[0][x / 2][w][x % 2 * 2 + e];
                     }
                 }
-                const int first = t::by_vectors || Kind == 8 ? t::j_at(u / 2, g, u % 2)
-                                                             : t::j_at(u, g, 0);
-                store_unit<Operands, Kind>(args, p, j + first, l,
-                                           n + (t::by_vectors ? 16 * q + 8 * e : 8 * w + 2 * q + e),
-                                           y);
+                const int first = apart ? t::j_at(u / 2, g, u % 2) : t::j_at(u, g, 0);
+                const int vector = t::by_vectors ? 16 * q + 8 * e : 8 * w + 2 * q + e;
+                store_unit<Operands, t>(args, p, j + first, l, n + vector, y);
             }
         }
     }
 }
 
-template <class Operands, int Kind>
-__device__ __forceinline__ void multiply(const resident_arguments& args, const uint4* w,
-                                         uint32_t address, int group,
-                                         warp_sums<Operands, Kind>& sums) {
-    using t = tiling<Kind>;
-    const auto& s = args.shape;
+// Where a warp's fragments of W lie, each 512 bytes, in the order of use.
+template <bool Shared>
+struct fragment_source {
+    const uint4* global;
+    uint32_t shared;
+
+    __device__ __forceinline__ void load(uint32_t (&a)[4], int fragment) const {
+        uint4 v;
+        if constexpr (Shared) {
+            v = ptx::load_shared_v4(shared + static_cast<uint32_t>(fragment * fragment_bytes));
+        } else {
+            v = __ldg(global + fragment * 32);
+        }
+        a[0] = v.x;
+        a[1] = v.y;
+        a[2] = v.z;
+        a[3] = v.w;
+    }
+    __device__ __forceinline__ void advance(int fragments) {
+        global += fragments * 32;
+        shared += static_cast<uint32_t>(fragments * fragment_bytes);
+    }
+};
+
+template <class Operands, class t, int Kind, bool Shared>
+__device__ __forceinline__ void multiply(const resident_shape& s, fragment_source<Shared> w,
+                                         uint32_t address, warp_sums<t>& sums) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    w += lane;
-    address += static_cast<uint32_t>(group * 16);
 #pragma unroll 1
     for (int step = 0; step < s.steps; ++step) {
         uint32_t a[t::fragments][t::high][4];
 #pragma unroll
-        for (int f = 0; f < t::fragments; ++f) {
+        for (int f = 0; f < t::fragments; ++f)
 #pragma unroll
-            for (int m = 0; m < t::high; ++m) {
-                const uint4 v = __ldg(w + (f * t::high + m) * 32);
-                a[f][m][0] = v.x;
-                a[f][m][1] = v.y;
-                a[f][m][2] = v.z;
-                a[f][m][3] = v.w;
-            }
-        }
-        w += t::fragments * t::high * 32;
+            for (int m = 0; m < t::high; ++m) w.load(a[f][m], f * t::high + m);
+        w.advance(t::fragments * t::high);
 #pragma unroll
         for (int n = 0; n < t::wide; ++n) {
             uint32_t b[t::parts][2];
@@ -343,79 +369,110 @@ __device__ __forceinline__ void multiply(const resident_arguments& args, const u
             for (int part = 0; part < t::parts; ++part) {
 #pragma unroll
                 for (int m = 0; m < t::high; ++m) {
-                    Operands::mma(sums[part % t::sums][m][n], a[part % t::fragments][m],
-                                  b[part][0], b[part][1]);
+                    Operands::mma(sums[part % t::sums][m][n], a[part % t::fragments][m], b[part][0],
+                                  b[part][1]);
                 }
             }
         }
     }
 }
 
-template <class Operands, int Kind>
-__device__ __forceinline__ void run_block(const resident_arguments& args, const block_place& p,
-                                          uint32_t shared) {
-    using t = tiling<Kind>;
+template <class Operands, class t, int Kind, bool Shared>
+__device__ __forceinline__ void multiply_tile(const resident_arguments& args, const block_place& p,
+                                              uint32_t w, uint32_t x) {
     const auto& s = args.shape;
-    load_tile<Kind>(args, p, shared);
     const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
     const int row_blocks = s.rows / t::vectors;
-    const int items = row_blocks * s.groups * s.output_blocks;
-    // Fragments of one (i, group of residues, block of outputs).
-    const int64_t fragments = int64_t{s.steps} * t::fragments * t::high;
+    const int items = row_blocks * s.groups * p.output_blocks;
+    const int set_fragments = s.steps * t::fragments * t::high;
     for (int item = warp; item < items; item += block_threads / 32) {
         const int rows = item % row_blocks, rest = item / row_blocks;
         const int group = rest % s.groups, outputs = rest / s.groups;
         if (p.first_vector + rows * t::vectors >= args.vectors) continue;
         const int64_t l = p.l + group * t::residues;
-        const int64_t set = (p.i * (s.d / t::residues) + l / t::residues) * s.output_blocks +
-                            outputs;
-        const uint32_t address =
-            shared + static_cast<uint32_t>(t::by_vectors
-                                               ? (rows * 8 + lane / 4) * 16
-                                               : (rows * t::vectors + lane / 4) * s.pitch);
-        warp_sums<Operands, Kind> sums = {};
-        multiply<Operands, Kind>(args, args.w + set * fragments * 32, address, group, sums);
-        store_sums<Operands, Kind>(args, p, int64_t{outputs} * t::outputs, l,
-                                   p.first_vector + rows * t::vectors, sums);
+        fragment_source<Shared> source{};
+        if constexpr (Shared) {
+            const int set = group * s.own_outputs + outputs;
+            source.shared =
+                w + static_cast<uint32_t>(set * set_fragments * fragment_bytes + lane * 16);
+        } else {
+            const int64_t set = (p.i * (s.d / t::residues) + l / t::residues) * s.output_blocks +
+                                p.first_outputs + outputs;
+            source.global = args.w + set * set_fragments * 32 + lane;
+        }
+        const int place = t::by_vectors ? (rows * 8 + lane / 4) * 16
+                                        : (rows * t::vectors + lane / 4) * s.pitch + group * 16;
+        warp_sums<t> sums = {};
+        multiply<Operands, t, Kind, Shared>(s, source, x + static_cast<uint32_t>(place), sums);
+        store_sums<Operands, t, Kind>(args, p, int64_t{p.first_outputs + outputs} * t::outputs, l,
+                                      p.first_vector + rows * t::vectors, sums);
     }
 }
 
-template <class Operands, int Kind>
+template <class Operands, int Kind, int High, int Wide, bool Shared>
 __global__ void __launch_bounds__(block_threads, 2)
     resident_kernel(const __grid_constant__ resident_arguments args) {
+    using t = tiling<Kind, High, Wide>;
     MAGICUBE_DYNAMIC_SHARED(uint8_t, memory, 128);
-    const uint32_t shared = ptx::shared_address(memory);
-    for (int64_t batch = blockIdx.y; batch < args.batch_count; batch += gridDim.y) {
-        run_block<Operands, Kind>(args, place_of<Kind>(args, batch), shared);
+    const auto& s = args.shape;
+    const auto parts = static_cast<uint32_t>(s.parts());
+    const uint32_t walkers = gridDim.x / parts;
+    const uint32_t w = ptx::shared_address(memory);
+    const uint32_t tile_bytes = static_cast<uint32_t>(s.shared_rows * s.pitch);
+    const uint32_t first = w + static_cast<uint32_t>(s.w_bytes);
+    block_place p = place_of<t>(args, blockIdx.x % parts);
+    if constexpr (Shared) load_weights<t>(args, p, w);
+    int64_t tile = blockIdx.x / parts;
+    p.move_to(args, tile);
+    load_tile<t>(args, p, first);
+    ptx::commit_copies();
+    for (uint32_t turn = 0; tile < args.tiles; ++turn, tile += walkers) {
+        const bool more = tile + walkers < args.tiles;
+        const uint32_t x = first + (s.buffers == 2 ? turn % 2 * tile_bytes : 0);
+        block_place next = p;
+        if (more) next.move_to(args, tile + walkers);
+        if (s.buffers == 2) {
+            if (more) load_tile<t>(args, next, first + (turn + 1) % 2 * tile_bytes);
+            ptx::commit_copies();
+            ptx::wait_copies<1>();
+        } else {
+            ptx::wait_copies<0>();
+        }
         __syncthreads();
+        multiply_tile<Operands, t, Kind, Shared>(args, p, w, x);
+        __syncthreads();
+        if (s.buffers == 1 && more) {
+            load_tile<t>(args, next, first);
+            ptx::commit_copies();
+        }
+        p = next;
     }
 }
 
-template <class Operands, int Kind>
-cudaError_t load_resident() {
-    cudaFuncAttributes attributes{};
-    const auto kernel = resident_kernel<Operands, Kind>;
-    const cudaError_t code = cudaFuncGetAttributes(&attributes, kernel);
-    if (code != cudaSuccess) return code;
-    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                largest_tile);
+template <class Operands, int Kind, int High, int Wide, bool Shared>
+cudaError_t load_resident(int shared_bytes) {
+    return cudaFuncSetAttribute(resident_kernel<Operands, Kind, High, Wide, Shared>,
+                                cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
 }
 
-template <class Operands, int Kind>
+template <class Operands, int Kind, int High, int Wide, bool Shared>
 cudaError_t launch_resident(const resident_arguments& args, dim3 grid, cudaStream_t stream) {
     return magicube::cuda::launch_kernel(
-        resident_kernel<Operands, Kind>,
+        resident_kernel<Operands, Kind, High, Wide, Shared>,
         {grid, block_threads, static_cast<size_t>(args.shape.shared_bytes()), stream}, args);
 }
 
-#define MAGICUBE_RESIDENT(OPERANDS, KIND) \
-    {KIND, load_resident<OPERANDS, KIND>, launch_resident<OPERANDS, KIND>}
-#define MAGICUBE_DEFINE_RESIDENT(TYPE)                                                       \
-    extern const resident_instance resident_##TYPE[resident_kinds];                          \
-    const resident_instance resident_##TYPE[resident_kinds] = {                              \
-        MAGICUBE_RESIDENT(TYPE##_operands, 0), MAGICUBE_RESIDENT(TYPE##_operands, 1),        \
-        MAGICUBE_RESIDENT(TYPE##_operands, 2), MAGICUBE_RESIDENT(TYPE##_operands, 4),        \
-        MAGICUBE_RESIDENT(TYPE##_operands, 8),                                               \
-    };
+template <class Operands, int Kind, int High, int Wide, bool Shared>
+constexpr resident_instance resident_instance_of = {
+    Kind,
+    High,
+    Wide,
+    Shared,
+    load_resident<Operands, Kind, High, Wide, Shared>,
+    launch_resident<Operands, Kind, High, Wide, Shared>};
+
+#define MAGICUBE_RESIDENT(KIND, HIGH, WIDE)                  \
+    resident_instance_of<operands, KIND, HIGH, WIDE, false>, \
+        resident_instance_of<operands, KIND, HIGH, WIDE, true>,
 
 }  // namespace magicube::kronecker_mm::sm80

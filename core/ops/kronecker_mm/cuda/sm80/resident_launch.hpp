@@ -17,22 +17,37 @@ struct resident_arguments {
     int64_t x_vector_stride;
     int64_t x_batch_stride;
     int64_t vectors;
-    int64_t row_tiles;
-    int64_t batch_count;
-    bool x_units;  // X's units are aligned, and lie side by side as their elements do
-    bool y_units;  // the same of Y
-    bool scaled;   // the epilogue is more than a factor alpha, or Y is of another type
+    int64_t row_tiles;  // of one
+    int64_t tiles;      // of all matrices of the batch
+    bool x_units;       // X's units are aligned, and lie side by side as their elements do
+    bool y_units;       // the same of Y
+    bool scaled;        // the epilogue is more than a factor alpha, or Y is of another type
     spmm::cuda::store_arguments store;
 };
 
 struct resident_instance {
-    int32_t kind;
-    // Loads the kernel and allows its shared memory.
-    cudaError_t (*load)();
+    int32_t kind, high, wide;
+    bool w_is_shared;
+    // Loads the kernel and allows so many bytes of shared memory.
+    cudaError_t (*load)(int shared_bytes);
     cudaError_t (*launch)(const resident_arguments&, dim3 grid, cudaStream_t);
 };
 
-constexpr int resident_kinds = 5;
-extern const resident_instance resident_fp16[resident_kinds], resident_bf16[resident_kinds];
+// ROW(KIND, HIGH, WIDE), each compiled for W in shared memory and not.
+#define MAGICUBE_RESIDENT_TILINGS(ROW) \
+    ROW(0, 1, 1)                       \
+    ROW(0, 2, 1)                       \
+    ROW(1, 4, 2)                       \
+    ROW(1, 4, 4)                       \
+    ROW(2, 2, 2)                       \
+    ROW(2, 2, 4)                       \
+    ROW(4, 2, 1)                       \
+    ROW(4, 2, 2)                       \
+    ROW(8, 1, 1)                       \
+    ROW(8, 1, 2)
+
+constexpr int resident_instances = 20;
+extern const resident_instance resident_fp16[resident_instances];
+extern const resident_instance resident_bf16[resident_instances];
 
 }  // namespace magicube::kronecker_mm::sm80

@@ -25,10 +25,10 @@ struct pack_arguments {
     int64_t lanes;
 };
 
-template <int Kind>
+template <int Kind, int High>
 __global__ void __launch_bounds__(pack_threads)
     values_kernel(const __grid_constant__ pack_arguments args) {
-    using t = tiling<Kind>;
+    using t = tiling<Kind, High, 1>;
     const auto& shape = args.shape;
     for (int64_t at = int64_t{blockIdx.x} * pack_threads + threadIdx.x; at < args.lanes;
          at += int64_t{gridDim.x} * pack_threads) {
@@ -63,18 +63,18 @@ __global__ void __launch_bounds__(pack_threads)
 
 using pack_kernel = void (*)(pack_arguments);
 
-pack_kernel kernel_for(int kind) {
-    switch (kind) {
+pack_kernel kernel_for(const resident_shape& shape) {
+    switch (shape.kind) {
         case 0:
-            return values_kernel<0>;
+            return shape.high == 1 ? values_kernel<0, 1> : values_kernel<0, 2>;
         case 1:
-            return values_kernel<1>;
+            return values_kernel<1, 4>;
         case 2:
-            return values_kernel<2>;
+            return values_kernel<2, 2>;
         case 4:
-            return values_kernel<4>;
+            return values_kernel<4, 2>;
         default:
-            return values_kernel<8>;
+            return values_kernel<8, 1>;
     }
 }
 
@@ -82,7 +82,7 @@ pack_kernel kernel_for(int kind) {
 
 cudaError_t load_pack_values(const resident_shape& shape) {
     cudaFuncAttributes attributes{};
-    return cudaFuncGetAttributes(&attributes, kernel_for(shape.kind));
+    return cudaFuncGetAttributes(&attributes, kernel_for(shape));
 }
 
 cudaError_t pack_values(const resident_shape& shape, const step& s, const void* values,
@@ -92,8 +92,8 @@ cudaError_t pack_values(const resident_shape& shape, const step& s, const void* 
                               static_cast<uint4*>(packed), lanes};
     const auto blocks =
         static_cast<unsigned>(std::min<int64_t>(ceil_div(lanes, int64_t{pack_threads}), 1 << 16));
-    return magicube::cuda::launch_kernel(kernel_for(shape.kind),
-                                         {blocks, pack_threads, 0, stream}, args);
+    return magicube::cuda::launch_kernel(kernel_for(shape), {blocks, pack_threads, 0, stream},
+                                         args);
 }
 
 }  // namespace magicube::kronecker_mm::sm80

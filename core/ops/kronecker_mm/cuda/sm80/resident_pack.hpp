@@ -8,13 +8,6 @@
 
 namespace magicube::kronecker_mm::sm80 {
 
-// Of all packed values; a check of the product's range is the caller's.
-inline int64_t packed_fragments(const resident_shape& s) {
-    return checked_mul(
-        checked_mul(s.a * (s.d / s.residues()), s.output_blocks, "the packed K"),
-        int64_t{s.steps} * sizes_of(s.kind).fragments, "the packed K");
-}
-
 cudaError_t load_pack_values(const resident_shape& shape);
 cudaError_t pack_values(const resident_shape& shape, const step& s, const void* values,
                         void* packed, cudaStream_t stream);

@@ -2,6 +2,7 @@
 // The resident family as an implementation of KroneckerMM: what it accepts, its packing, its
 // launches.
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -22,12 +23,12 @@ namespace {
 using magicube::cuda::check;
 using magicube::cuda::device_scope;
 
-constexpr int64_t most_in_grid = 65535;  // along y
-
-const resident_instance& instance_for(dtype type, int kind) {
+const resident_instance& instance_for(dtype type, const resident_shape& shape) {
     const auto* all = type == dtype::fp16 ? resident_fp16 : resident_bf16;
-    return *std::find_if(all, all + resident_kinds,
-                         [kind](const auto& instance) { return instance.kind == kind; });
+    return *std::find_if(all, all + resident_instances, [&](const auto& instance) {
+        return instance.kind == shape.kind && instance.high == shape.high &&
+               instance.wide == shape.wide && instance.w_is_shared == (shape.w_bytes > 0);
+    });
 }
 
 // Whether vectors, not features, are neighbours in memory.
@@ -39,15 +40,23 @@ step only_step(const problem& p) {
     return steps_of(p.pattern, p.transpose).front();
 }
 
-std::optional<resident_shape> shape_for(const problem& p) {
-    const step s = only_step(p);
-    return shape_of(s, kind_of(s, vectors_are_neighbours(p.layout, p.x_order)), p.n_max);
+int attribute(const context& ctx, cudaDeviceAttr name) {
+    int value = 0;
+    check(cudaDeviceGetAttribute(&value, name, ctx.ordinal), "cudaDeviceGetAttribute");
+    return value;
 }
 
-// Along x; in double, for n_max may be any number.
-double blocks_of(const resident_shape& shape, int64_t n) {
-    return static_cast<double>(shape.a) * static_cast<double>(shape.residue_blocks()) *
-           static_cast<double>(ceil_div(n, int64_t{shape.rows}));
+resident_limits limits_of(const context& ctx) {
+    return {attribute(ctx, cudaDevAttrMaxSharedMemoryPerBlockOptin),
+            attribute(ctx, cudaDevAttrMaxSharedMemoryPerMultiprocessor),
+            magicube::cuda::multiprocessors(ctx.ordinal)};
+}
+
+std::optional<resident_choice> choice_for(const context& ctx, const problem& p) {
+    const resident_work work{only_step(p), vectors_are_neighbours(p.layout, p.x_order),
+                             static_cast<double>(p.n_max) * static_cast<double>(p.batch_count),
+                             p.n_max};
+    return choose_shape(work, limits_of(ctx));
 }
 
 std::string decline(const context& ctx, const problem& p) {
@@ -57,18 +66,21 @@ std::string decline(const context& ctx, const problem& p) {
         return text("it has no kernel for ", name_of(p.pattern.type));
     if (p.pattern.count() > 1)
         return text("K is a chain of ", p.pattern.count(), " factors; it takes one");
-    const auto shape = shape_for(p);
-    if (!shape) return "X of one block does not fit shared memory";
-    if (blocks_of(*shape, p.n_max) > INT32_MAX) return "there are too many blocks for one launch";
+    const auto found = choice_for(ctx, p);
+    if (!found) return "K is too large for one launch, or X of 8 vectors for shared memory";
+    constexpr double most_blocks = INT32_MAX;
+    const double tiles = static_cast<double>(p.batch_count) * static_cast<double>(p.n_max);
+    if (tiles > most_blocks || static_cast<double>(found->shape.parts()) * 1024 > most_blocks)
+        return "there are too many blocks for one launch";
     return "";
 }
 
-int64_t packed_bytes(const problem& p) {
-    return checked_mul(packed_fragments(*shape_for(p)), fragment_bytes, "the packed K");
+int64_t packed_bytes(const resident_shape& shape) {
+    return checked_mul(packed_fragments(shape), fragment_bytes, "the packed K");
 }
 
-buffer_needs needs(const context&, const problem& p) {
-    const int64_t bytes = packed_bytes(p);
+buffer_needs needs(const context& ctx, const problem& p) {
+    const int64_t bytes = packed_bytes(choice_for(ctx, p)->shape);
     return p.values == value_mode::per_call ? buffer_needs{0, bytes} : buffer_needs{bytes, 0};
 }
 
@@ -77,10 +89,11 @@ class resident_plan final : public plan {
     resident_plan(const context& ctx, const kronecker_mm::problem& p, plan_resources resources)
         : plan(ctx, p, std::move(resources)),
           step_(only_step(p)),
-          shape_(*shape_for(p)),
-          instance_(instance_for(p.pattern.type, shape_.kind)) {
+          limits_(limits_of(ctx)),
+          shape_(choice_for(ctx, p)->shape),
+          instance_(instance_for(p.pattern.type, shape_)) {
         device_scope scope(ctx.ordinal);
-        check(instance_.load(), "resident_kernel");
+        check(instance_.load(static_cast<int>(limits_.shared_bytes)), "resident_kernel");
         check(load_pack_values(shape_), "values_kernel");
         if (p.values == value_mode::per_call) return;
         resident_plan::pack_values(ctx, value_arrays(p).data());
@@ -109,11 +122,11 @@ class resident_plan final : public plan {
         k.x_batch_stride = x.batch_stride;
         k.vectors = x.cols;
         k.row_tiles = ceil_div(x.cols, int64_t{shape_.rows});
-        k.batch_count = p.batch_count;
+        k.tiles = k.row_tiles * p.batch_count;
         k.store = cuda::make_store(ctx, p, args);
         set_paths(x, k);
-        const dim3 grid(static_cast<unsigned>(blocks_of(shape_, x.cols)),
-                        static_cast<unsigned>(std::min(p.batch_count, most_in_grid)));
+        const dim3 grid(
+            static_cast<unsigned>(shape_.parts() * walkers_of(shape_, k.tiles, limits_)));
         device_scope scope(ctx.ordinal);
         check(instance_.launch(k, grid, ctx.stream), "resident_kernel");
     }
@@ -129,8 +142,8 @@ class resident_plan final : public plan {
         };
         k.x_units = reinterpret_cast<uintptr_t>(x.values) % 16 == 0 && x.ld % 8 == 0 &&
                     x.batch_stride % 8 == 0 && in_units(shape_.c);
-        k.y_units = s.aligned && (kind == 0 ? s.col_stride : s.row_stride) == 1 &&
-                    in_units(shape_.b);
+        k.y_units =
+            s.aligned && (kind == 0 ? s.col_stride : s.row_stride) == 1 && in_units(shape_.b);
         k.scaled = !s.direct || s.alpha_pointer || p.k_scale.present() || p.x_scale.present() ||
                    p.bias.present() || p.y_type != p.pattern.type;
     }
@@ -141,27 +154,13 @@ class resident_plan final : public plan {
     }
 
     step step_;
+    resident_limits limits_;
     resident_shape shape_;
     const resident_instance& instance_;
 };
 
-// X and Y from device memory at the rate that is reached of it, or W from L2 once a tile, or the
-// products.
 double cost(const context& ctx, const problem& p) {
-    constexpr double launch_us = 4, memory_bytes_per_us = 2.2e6;
-    constexpr double l2_bytes_per_clock = 37, clocks_per_us = 1700, products_per_clock = 1000;
-    const auto shape = *shape_for(p);
-    const double n = static_cast<double>(p.n_max) * static_cast<double>(p.batch_count);
-    const double bytes = n * (2.0 * static_cast<double>(p.k()) +
-                              storage_bits(p.y_type) / 8.0 * static_cast<double>(p.m()));
-    const double w = static_cast<double>(packed_bytes(p));
-    const double tiles = std::max(1.0, n / shape.rows);
-    const double products = n * w / 2;
-    const double multiprocessors = magicube::cuda::multiprocessors(ctx.ordinal);
-    const double clocks =
-        std::max((bytes + w * tiles) / l2_bytes_per_clock, products / products_per_clock);
-    return launch_us +
-           std::max(bytes / memory_bytes_per_us, clocks / multiprocessors / clocks_per_us);
+    return choice_for(ctx, p)->us;
 }
 
 }  // namespace

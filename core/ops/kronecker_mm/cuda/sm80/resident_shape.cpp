@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/kronecker_mm/cuda/sm80/resident_shape.hpp"
+
+#include <cmath>
+
+namespace magicube::kronecker_mm::sm80 {
+namespace {
+
+constexpr int64_t most_rows = 256;
+constexpr int32_t most_splits = 16;
+constexpr int64_t block_overhead = 1024;  // bytes of shared memory that a block costs besides
+constexpr int warps = block_threads / 32;
+
+struct tiling_choice {
+    int32_t kind, high, wide;
+};
+
+// Those of MAGICUBE_RESIDENT_TILINGS.
+constexpr tiling_choice tilings[] = {{0, 1, 1}, {0, 2, 1}, {1, 4, 2}, {1, 4, 4}, {2, 2, 2},
+                                     {2, 2, 4}, {4, 2, 1}, {4, 2, 2}, {8, 1, 1}, {8, 1, 2}};
+
+int32_t kind_of(const resident_work& work) {
+    if (work.vectors_are_neighbours) return 0;
+    for (const int residues : {8, 4, 2})
+        if (work.factor.d % residues == 0) return residues;
+    return 1;
+}
+
+int64_t vectors_of(int32_t kind, int32_t wide) {
+    return kind == 0 ? 64 : 8 * wide;
+}
+
+int64_t blocks_at_once(const resident_shape& s, const resident_limits& limits) {
+    const int64_t fit = limits.shared_bytes_of_all / (s.shared_bytes() + block_overhead);
+    return std::clamp<int64_t>(fit, 1, 2);
+}
+
+// Clocks of a multiprocessor's shared memory a product of fragments.
+double clocks_of(const resident_shape& s) {
+    const double parts = s.kind == 0 ? 8 : s.kind == 1 ? 2 : s.kind;
+    const double x_reads = s.kind == 0 || s.kind == 8 ? 4 : s.kind == 4 ? 2 : 1;
+    const double w_clocks = s.kind == 0 ? 0.5 : 4.0 / s.wide;
+    return std::max(1.6, w_clocks + 4 * x_reads / (parts * s.high) + 0.3);
+}
+
+double products_of(const resident_shape& s, double vectors) {
+    const double parts = s.kind == 0 ? 1 : s.kind == 1 ? 2 : s.kind;
+    return vectors / 8 * static_cast<double>(s.a) * static_cast<double>(s.d / s.residues()) *
+           s.output_blocks * s.steps * parts * s.high;
+}
+
+double estimate(const resident_shape& s, const resident_work& work, const resident_limits& limits) {
+    constexpr double memory_bytes = 3.6e6, l2_bytes = 8.0e6, gathered_bytes = 4.5e6;  // a us
+    constexpr double clocks_per_us = 1700;
+    const double vectors = std::max(work.vectors, static_cast<double>(s.rows));
+    const double features = static_cast<double>(s.a) * static_cast<double>(s.d);
+    const double x = 2 * vectors * features * static_cast<double>(s.c);
+    const double y = 2 * vectors * features * static_cast<double>(s.b);
+    const double w = static_cast<double>(s.a) * static_cast<double>(s.d / s.residues()) *
+                     s.output_blocks * s.steps * static_cast<double>(step_fragments(s)) *
+                     fragment_bytes;
+    // Half of each sector of 32 bytes is another block's.
+    const double sectors = s.kind == 8 && s.d > 8 && s.groups == 1 ? 2 : 1;
+    const double warp_vectors = static_cast<double>(vectors_of(s.kind, s.wide));
+    const double slots = static_cast<double>(limits.multiprocessors * blocks_at_once(s, limits));
+    const double tiles = std::ceil(vectors / s.rows);
+    const double parts = static_cast<double>(s.parts());
+    const double walkers =
+        static_cast<double>(walkers_of(s, static_cast<int64_t>(std::min(tiles, 1e9)), limits));
+    const double turns = std::ceil(tiles / walkers) * std::ceil(parts * walkers / slots);
+    const double use = std::min(1.0, tiles * parts / (turns * slots));
+    const double items = static_cast<double>(s.rows) / warp_vectors * s.groups * s.own_outputs;
+    const double busy = items / (warps * std::ceil(items / warps));
+    const double in_flight = blocks_at_once(s, limits) == 1 ? 1.2 : 1.0;
+
+    const double memory_us = (x + y + w) / memory_bytes;
+    const double l2_us =
+        (x * s.splits * sectors + y) / l2_bytes +
+        (s.w_bytes > 0 ? w * walkers / l2_bytes : w * vectors / warp_vectors / gathered_bytes);
+    const double product_us = products_of(s, vectors) * clocks_of(s) * in_flight /
+                              (limits.multiprocessors * clocks_per_us * busy);
+    const double longest = std::max({memory_us, l2_us, product_us});
+    const double rest = memory_us + l2_us + product_us - longest;
+    return 4 + (longest + (s.buffers == 2 ? 0.15 : 0.5) * rest) / use;
+}
+
+}  // namespace
+
+std::optional<resident_shape> shape_with(const step& s, const resident_sizes& sizes,
+                                         int64_t shared_bytes) {
+    resident_shape shape{};
+    shape.kind = sizes.kind;
+    shape.high = sizes.high;
+    shape.wide = sizes.wide;
+    shape.groups = sizes.groups;
+    shape.a = s.a;
+    shape.b = s.b;
+    shape.c = s.c;
+    shape.d = s.d;
+    shape.output_blocks = static_cast<int32_t>(ceil_div(s.b, int64_t{16} * sizes.high));
+    shape.own_outputs = (shape.output_blocks + sizes.splits - 1) / sizes.splits;
+    shape.splits = (shape.output_blocks + shape.own_outputs - 1) / shape.own_outputs;
+    const int64_t k_step = sizes.kind == 1 ? 32 : 16;
+    shape.steps = static_cast<int32_t>(ceil_div(s.c, k_step));
+    const int64_t k = shape.steps * k_step;
+    const int64_t units =
+        sizes.kind == 0 ? sizes.rows / 8 : k * shape.residues() * sizes.groups / 8;
+    // Lanes read units t * groups and, a row later, the same; by vectors rows t, units 0 and 1.
+    const int64_t wanted = sizes.kind == 0 ? 2 : sizes.groups == 2 ? 1 : 4;
+    const int64_t pitch = units + (8 + wanted - units % 8) % 8;
+    shape.rows = static_cast<int32_t>(sizes.rows);
+    shape.units = static_cast<int32_t>(units);
+    shape.shared_rows = static_cast<int32_t>(sizes.kind == 0 ? k : sizes.rows);
+    shape.pitch = static_cast<int32_t>(pitch * 16);
+    shape.units_inverse =
+        units == 1 ? UINT32_MAX : static_cast<uint32_t>(ceil_div(int64_t{1} << 32, units));
+    shape.buffers = sizes.buffers;
+    const int64_t w_bytes = sizes.w_is_shared
+                                ? int64_t{shape.own_outputs} * shape.groups * shape.steps *
+                                      step_fragments(shape) * fragment_bytes
+                                : 0;
+    if (w_bytes + sizes.buffers * shape.tile_bytes() > shared_bytes) return {};
+    shape.w_bytes = static_cast<int32_t>(w_bytes);
+    return shape;
+}
+
+int64_t walkers_of(const resident_shape& shape, int64_t tiles, const resident_limits& limits) {
+    const int64_t slots = limits.multiprocessors * blocks_at_once(shape, limits);
+    const int64_t parts = shape.parts();
+    // Few parts: each slot one block. Many: blocks of at least four tiles, if there are so many.
+    const int64_t wanted =
+        parts <= slots ? slots / parts : std::min(tiles / 4, ceil_div(4 * slots, parts));
+    return std::max<int64_t>(1, std::min(wanted, tiles));
+}
+
+std::optional<resident_choice> choose_shape(const resident_work& work,
+                                            const resident_limits& limits) {
+    constexpr int64_t longest = int64_t{1} << 20;
+    const step& s = work.factor;
+    if (std::max({s.a, s.b, s.c, s.d}) > longest) return {};
+    std::optional<resident_choice> best;
+    resident_sizes sizes{};
+    const auto consider = [&] {
+        const auto shape = shape_with(s, sizes, limits.shared_bytes);
+        if (!shape) return false;
+        const double us = estimate(*shape, work, limits);
+        if (!best || us < best->us) best = {*shape, us};
+        return true;
+    };
+    const int32_t kind = kind_of(work);
+    for (const auto& tiling : tilings) {
+        if (tiling.kind != kind) continue;
+        sizes.kind = kind;
+        sizes.high = tiling.high;
+        sizes.wide = tiling.wide;
+        const int64_t vectors = vectors_of(kind, tiling.wide);
+        const int64_t enough =
+            std::max(vectors, round_up(std::min(most_rows, work.most_vectors), vectors));
+        for (sizes.groups = 1; sizes.groups <= (kind == 8 && s.d % 16 == 0 ? 2 : 1);
+             ++sizes.groups) {
+            for (sizes.rows = vectors; sizes.rows <= enough; sizes.rows += vectors) {
+                bool any = false;
+                for (sizes.buffers = 1; sizes.buffers <= 2; ++sizes.buffers) {
+                    sizes.splits = 1;
+                    sizes.w_is_shared = false;
+                    any |= consider();
+                    sizes.w_is_shared = true;
+                    for (sizes.splits = 1; sizes.splits <= most_splits; ++sizes.splits) consider();
+                }
+                if (!any) break;
+            }
+        }
+    }
+    return best;
+}
+
+}  // namespace magicube::kronecker_mm::sm80
