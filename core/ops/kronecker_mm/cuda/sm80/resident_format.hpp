@@ -17,7 +17,7 @@
 
 namespace magicube::kronecker_mm::sm80 {
 
-constexpr int block_threads = 256;
+constexpr int most_threads = 512;  // of a block
 constexpr int unit_elements = 8;
 constexpr int fragment_bytes = 512;
 
@@ -79,10 +79,10 @@ struct resident_shape {
     int32_t rows;           // vectors of a block's tile
     int32_t pitch;          // bytes between rows of its X: vectors, or k
     int32_t units;          // of a row
+    int32_t threads;        // of a block
     int32_t shared_rows;
     int32_t buffers;         // tiles of X in shared memory: 1, or 2, one of which is filled
     int32_t w_bytes;         // of shared memory; 0: W is read from L2
-    uint32_t units_inverse;  // index / units = the high half of index * this
 
     MAGICUBE_HOST_DEVICE int32_t residues() const { return kind == 0 ? 1 : kind; }
     MAGICUBE_HOST_DEVICE int64_t residue_blocks() const { return d / (residues() * groups); }

@@ -106,55 +106,67 @@ __device__ uint16_t gather_element(const resident_arguments& args, const block_p
                 n * args.x_vector_stride];
 }
 
+// A column of units, in rows `row`, row + step and so on.
 template <class t>
-__device__ __forceinline__ void load_unit(const resident_arguments& args, const block_place& p,
-                                          int row, int unit, uint32_t target) {
+__device__ __forceinline__ void load_column(const resident_arguments& args, const block_place& p,
+                                            int unit, int row, int step, uint32_t shared) {
     const auto& s = args.shape;
-    const auto* x = static_cast<const uint16_t*>(args.x) + p.batch * args.x_batch_stride;
     int64_t feature = p.i * s.c * s.d + p.l;
-    int64_t valid;  // elements
-    const uint16_t* from;
+    int64_t n = p.first_vector;
+    int valid = 16;  // bytes
     if constexpr (t::by_vectors) {
+        n += unit * 8;
         feature += row * s.d;
-        const int64_t n = p.first_vector + unit * 8;
-        valid = row < s.c ? min(args.vectors - n, int64_t{8}) : 0;
-        from = x + feature * args.x_feature_stride + n;
+        valid = static_cast<int>(max(min(args.vectors - n, int64_t{8}), int64_t{0})) * 2;
+    } else if constexpr (t::residues == 8) {
+        const int k = s.groups == 2 ? unit >> 1 : unit;
+        feature += k * s.d + (s.groups == 2 ? (unit & 1) * 8 : 0);
+        if (k >= s.c) valid = 0;
     } else {
-        const int64_t n = p.first_vector + row;
-        int64_t k;
-        if constexpr (t::residues == 8) {
-            k = s.groups == 2 ? unit >> 1 : unit;
-            feature += k * s.d + (s.groups == 2 ? (unit & 1) * 8 : 0);
-        } else {
-            k = unit * (8 / t::residues);
-            feature += unit * 8;
-        }
-        valid = k < s.c && n < args.vectors ? 8 : 0;
-        from = x + n * args.x_vector_stride + feature;
+        feature += unit * 8;
+        if (unit * (8 / t::residues) >= s.c) valid = 0;
     }
-    if (valid <= 0) from = static_cast<const uint16_t*>(args.x);
-    ptx::copy_async16(target, from, static_cast<uint32_t>(max(valid, int64_t{0})) * 2);
+    if constexpr (!t::by_vectors) n += row;
+    // Rows inside the operand: of k, or of vectors.
+    const auto rows = static_cast<int>(
+        min(t::by_vectors ? s.c : args.vectors - p.first_vector, int64_t{s.shared_rows}));
+    const auto* from = static_cast<const uint16_t*>(args.x) + p.batch * args.x_batch_stride +
+                       feature * args.x_feature_stride + n * args.x_vector_stride;
+    const int64_t apart = step * (t::by_vectors ? s.d * args.x_feature_stride
+                                                : args.x_vector_stride);
+    uint32_t target = shared + static_cast<uint32_t>(row * s.pitch + unit * 16);
+    for (; row < s.shared_rows; row += step) {
+        const bool inside = row < rows && valid > 0;
+        ptx::copy_async16(target, inside ? from : args.x, inside ? valid : 0);
+        from += apart;
+        target += static_cast<uint32_t>(step * s.pitch);
+    }
 }
 
-template <class Tiling>
+template <class t>
 __device__ __forceinline__ void load_tile(const resident_arguments& args, const block_place& p,
                                           uint32_t shared) {
     const auto& s = args.shape;
-    const int all = s.shared_rows * s.units;
-    for (int at = static_cast<int>(threadIdx.x); at < all; at += block_threads) {
-        const auto row = static_cast<int>(__umulhi(static_cast<uint32_t>(at), s.units_inverse));
-        const int unit = at - row * s.units;
-        const uint32_t target = shared + static_cast<uint32_t>(row * s.pitch + unit * 16);
+    const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
+    // Threads side by side own units side by side.
+    const bool narrow = s.units < threads;
+    const int step = narrow ? threads / s.units : 1;
+    const int row = narrow ? thread / s.units : 0;
+    if (row >= step) return;
+    for (int unit = thread - row * s.units; unit < s.units; unit += threads) {
         if (args.x_units) {
-            load_unit<Tiling>(args, p, row, unit, target);
+            load_column<t>(args, p, unit, row, step, shared);
             continue;
         }
+        for (int r = row; r < s.shared_rows; r += step) {
+            const uint32_t target = shared + static_cast<uint32_t>(r * s.pitch + unit * 16);
 #pragma unroll
-        for (int w = 0; w < 4; ++w) {
-            const uint32_t word = gather_element<Tiling>(args, p, row, unit, 2 * w) |
-                                  uint32_t{gather_element<Tiling>(args, p, row, unit, 2 * w + 1)}
-                                      << 16;
-            ptx::store_shared_u32(target + 4 * w, word);
+            for (int w = 0; w < 4; ++w) {
+                const uint32_t word =
+                    gather_element<t>(args, p, r, unit, 2 * w) |
+                    uint32_t{gather_element<t>(args, p, r, unit, 2 * w + 1)} << 16;
+                ptx::store_shared_u32(target + 4 * w, word);
+            }
         }
     }
 }
@@ -188,7 +200,8 @@ __device__ __forceinline__ void load_weights(const resident_arguments& args, con
         const int bytes = static_cast<int>(set_bytes) * p.output_blocks;
         const uint32_t target =
             shared + static_cast<uint32_t>(group * s.own_outputs * static_cast<int>(set_bytes));
-        for (int at = static_cast<int>(threadIdx.x) * 16; at < bytes; at += block_threads * 16)
+        for (int at = static_cast<int>(threadIdx.x) * 16; at < bytes;
+             at += static_cast<int>(blockDim.x) * 16)
             ptx::copy_async16(target + static_cast<uint32_t>(at), from + at, 16);
     }
 }
@@ -261,21 +274,10 @@ __device__ __noinline__ void store_scaled(const resident_arguments& args, const 
     }
 }
 
-template <class Operands, class t>
-__device__ __forceinline__ void store_unit(const resident_arguments& args, const block_place& p,
-                                           int64_t j, int64_t l, int64_t n, const float (&y)[8]) {
-    const auto& s = args.shape;
-    if (j >= s.b || n >= args.vectors) return;
-    const bool whole = t::by_vectors ? n + 8 <= args.vectors : j + (8 / t::residues) <= s.b;
-    if (!args.y_units || args.scaled || !whole) {
-        store_scaled<t>(args, p, j, l, n, y[0], y[1], y[2], y[3], y[4], y[5], y[6], y[7]);
-        return;
-    }
-    const int64_t feature = (p.i * s.b + j) * s.d + l;
-    auto* target = static_cast<uint16_t*>(args.store.c) + p.batch * args.store.batch_stride +
-                   feature * args.store.row_stride + n * args.store.col_stride;
+// The same where Y holds units and the epilogue is a factor.
+template <class Operands>
+__device__ __forceinline__ void store_unit(uint16_t* target, float alpha, const float (&y)[8]) {
     uint4 words;
-    const float alpha = args.store.alpha;
     const auto pair = [&](int e) {
         return Operands::pack(fma_rn(alpha, y[e], 0.0f), fma_rn(alpha, y[e + 1], 0.0f));
     };
@@ -297,6 +299,15 @@ __device__ __forceinline__ void store_sums(const resident_arguments& args, const
     constexpr bool apart = t::by_vectors || Kind == 8;  // a unit is one output
     constexpr int units = apart ? 2 * t::high : 2 * t::sums * t::high / 8;
     const int g = static_cast<int>(threadIdx.x) % 32 / 4, q = static_cast<int>(threadIdx.x) % 4;
+    const auto& s = args.shape;
+    j += t::j_at(0, g, 0);
+    n += t::by_vectors ? 16 * q : 2 * q;
+    const auto& y_at = args.store;
+    const int64_t output_apart = s.d * y_at.row_stride;
+    auto* first_unit = static_cast<uint16_t*>(y_at.c) + p.batch * y_at.batch_stride +
+                       (p.i * s.b * s.d + l) * y_at.row_stride + j * output_apart +
+                       n * y_at.col_stride;
+    const bool direct = args.y_units && !args.scaled;
 #pragma unroll
     for (int w = 0; w < t::wide; ++w) {
 #pragma unroll
@@ -316,9 +327,19 @@ __device__ __forceinline__ void store_sums(const resident_arguments& args, const
                         y[x] = sums[0][x / 2][w][x % 2 * 2 + e];
                     }
                 }
-                const int first = apart ? t::j_at(u / 2, g, u % 2) : t::j_at(u, g, 0);
-                const int vector = t::by_vectors ? 16 * q + 8 * e : 8 * w + 2 * q + e;
-                store_unit<Operands, t>(args, p, j + first, l, n + vector, y);
+                const int output = t::j_at(apart ? u / 2 : u, 0, apart ? u % 2 : 0);
+                const int vector = t::by_vectors ? 8 * e : 8 * w + e;
+                if (j + output >= s.b || n + vector >= args.vectors) continue;
+                const bool whole = t::by_vectors ? n + vector + 8 <= args.vectors
+                                                 : j + output + 8 / t::residues <= s.b;
+                if (direct && whole) {
+                    store_unit<Operands>(
+                        first_unit + output * output_apart + vector * y_at.col_stride, y_at.alpha,
+                        y);
+                } else {
+                    store_scaled<t>(args, p, j + output, l, n + vector, y[0], y[1], y[2], y[3],
+                                    y[4], y[5], y[6], y[7]);
+                }
             }
         }
     }
@@ -385,7 +406,7 @@ __device__ __forceinline__ void multiply_tile(const resident_arguments& args, co
     const int row_blocks = s.rows / t::vectors;
     const int items = row_blocks * s.groups * p.output_blocks;
     const int set_fragments = s.steps * t::fragments * t::high;
-    for (int item = warp; item < items; item += block_threads / 32) {
+    for (int item = warp; item < items; item += static_cast<int>(blockDim.x) / 32) {
         const int rows = item % row_blocks, rest = item / row_blocks;
         const int group = rest % s.groups, outputs = rest / s.groups;
         if (p.first_vector + rows * t::vectors >= args.vectors) continue;
@@ -410,7 +431,7 @@ __device__ __forceinline__ void multiply_tile(const resident_arguments& args, co
 }
 
 template <class Operands, int Kind, int High, int Wide, bool Shared>
-__global__ void __launch_bounds__(block_threads, 2)
+__global__ void __launch_bounds__(most_threads, 1)
     resident_kernel(const __grid_constant__ resident_arguments args) {
     using t = tiling<Kind, High, Wide>;
     MAGICUBE_DYNAMIC_SHARED(uint8_t, memory, 128);
@@ -459,7 +480,9 @@ template <class Operands, int Kind, int High, int Wide, bool Shared>
 cudaError_t launch_resident(const resident_arguments& args, dim3 grid, cudaStream_t stream) {
     return magicube::cuda::launch_kernel(
         resident_kernel<Operands, Kind, High, Wide, Shared>,
-        {grid, block_threads, static_cast<size_t>(args.shape.shared_bytes()), stream}, args);
+        {grid, static_cast<unsigned>(args.shape.threads),
+         static_cast<size_t>(args.shape.shared_bytes()), stream},
+        args);
 }
 
 template <class Operands, int Kind, int High, int Wide, bool Shared>

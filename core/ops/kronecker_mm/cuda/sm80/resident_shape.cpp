@@ -9,7 +9,6 @@ namespace {
 constexpr int64_t most_rows = 256;
 constexpr int32_t most_splits = 16;
 constexpr int64_t block_overhead = 1024;  // bytes of shared memory that a block costs besides
-constexpr int warps = block_threads / 32;
 
 struct tiling_choice {
     int32_t kind, high, wide;
@@ -32,7 +31,7 @@ int64_t vectors_of(int32_t kind, int32_t wide) {
 
 int64_t blocks_at_once(const resident_shape& s, const resident_limits& limits) {
     const int64_t fit = limits.shared_bytes_of_all / (s.shared_bytes() + block_overhead);
-    return std::clamp<int64_t>(fit, 1, 2);
+    return std::clamp<int64_t>(fit, 1, most_threads / s.threads);
 }
 
 // Clocks of a multiprocessor's shared memory a product of fragments.
@@ -70,6 +69,7 @@ double estimate(const resident_shape& s, const resident_work& work, const reside
     const double turns = std::ceil(tiles / walkers) * std::ceil(parts * walkers / slots);
     const double use = std::min(1.0, tiles * parts / (turns * slots));
     const double items = static_cast<double>(s.rows) / warp_vectors * s.groups * s.own_outputs;
+    const double warps = s.threads / 32.0;
     const double busy = items / (warps * std::ceil(items / warps));
     const double in_flight = blocks_at_once(s, limits) == 1 ? 1.2 : 1.0;
 
@@ -112,8 +112,7 @@ std::optional<resident_shape> shape_with(const step& s, const resident_sizes& si
     shape.units = static_cast<int32_t>(units);
     shape.shared_rows = static_cast<int32_t>(sizes.kind == 0 ? k : sizes.rows);
     shape.pitch = static_cast<int32_t>(pitch * 16);
-    shape.units_inverse =
-        units == 1 ? UINT32_MAX : static_cast<uint32_t>(ceil_div(int64_t{1} << 32, units));
+    shape.threads = sizes.threads;
     shape.buffers = sizes.buffers;
     const int64_t w_bytes = sizes.w_is_shared
                                 ? int64_t{shape.own_outputs} * shape.groups * shape.steps *
@@ -161,11 +160,15 @@ std::optional<resident_choice> choose_shape(const resident_work& work,
             for (sizes.rows = vectors; sizes.rows <= enough; sizes.rows += vectors) {
                 bool any = false;
                 for (sizes.buffers = 1; sizes.buffers <= 2; ++sizes.buffers) {
-                    sizes.splits = 1;
-                    sizes.w_is_shared = false;
-                    any |= consider();
-                    sizes.w_is_shared = true;
-                    for (sizes.splits = 1; sizes.splits <= most_splits; ++sizes.splits) consider();
+                    for (sizes.threads = most_threads / 2; sizes.threads <= most_threads;
+                         sizes.threads *= 2) {
+                        sizes.splits = 1;
+                        sizes.w_is_shared = false;
+                        any |= consider();
+                        sizes.w_is_shared = true;
+                        for (sizes.splits = 1; sizes.splits <= most_splits; ++sizes.splits)
+                            consider();
+                    }
                 }
                 if (!any) break;
             }

@@ -40,6 +40,7 @@ struct resident_sizes {
     int32_t splits;
     int32_t buffers;
     bool w_is_shared;
+    int32_t threads;
 };
 std::optional<resident_shape> shape_with(const step& s, const resident_sizes& sizes,
                                          int64_t shared_bytes);
