@@ -49,5 +49,7 @@ struct resident_instance {
 constexpr int resident_instances = 20;
 extern const resident_instance resident_fp16[resident_instances];
 extern const resident_instance resident_bf16[resident_instances];
+constexpr int resident_float_instances = 4;  // of each kind, W in shared memory
+extern const resident_instance resident_fp32[resident_float_instances];
 
 }  // namespace magicube::kronecker_mm::sm80

@@ -24,8 +24,10 @@ using magicube::cuda::check;
 using magicube::cuda::device_scope;
 
 const resident_instance& instance_for(dtype type, const resident_shape& shape) {
-    const auto* all = type == dtype::fp16 ? resident_fp16 : resident_bf16;
-    return *std::find_if(all, all + resident_instances, [&](const auto& instance) {
+    const bool floats = type == dtype::fp32;
+    const auto* all = floats ? resident_fp32 : type == dtype::fp16 ? resident_fp16 : resident_bf16;
+    const int count = floats ? resident_float_instances : resident_instances;
+    return *std::find_if(all, all + count, [&](const auto& instance) {
         return instance.kind == shape.kind && instance.high == shape.high &&
                instance.wide == shape.wide && instance.w_is_shared == (shape.w_bytes > 0);
     });
@@ -53,7 +55,8 @@ resident_limits limits_of(const context& ctx) {
 }
 
 std::optional<resident_choice> choice_for(const context& ctx, const problem& p) {
-    const resident_work work{only_step(p), vectors_are_neighbours(p.layout, p.x_order),
+    const resident_work work{only_step(p), p.pattern.type == dtype::fp32 ? 4 : 8,
+                             vectors_are_neighbours(p.layout, p.x_order),
                              static_cast<double>(p.n_max) * static_cast<double>(p.batch_count),
                              p.n_max};
     return choose_shape(work, limits_of(ctx));
@@ -62,8 +65,7 @@ std::optional<resident_choice> choice_for(const context& ctx, const problem& p) 
 std::string decline(const context& ctx, const problem& p) {
     const int capability = magicube::cuda::compute_capability(ctx.ordinal);
     if (capability < 80) return text("it needs an sm_80 GPU; this is sm_", capability);
-    if (p.pattern.type != dtype::fp16 && p.pattern.type != dtype::bf16)
-        return text("it has no kernel for ", name_of(p.pattern.type));
+    if (!is_floating(p.pattern.type)) return text("it has no kernel for ", name_of(p.pattern.type));
     if (p.pattern.count() > 1)
         return text("K is a chain of ", p.pattern.count(), " factors; it takes one");
     const auto found = choice_for(ctx, p);
@@ -73,10 +75,6 @@ std::string decline(const context& ctx, const problem& p) {
     if (tiles > most_blocks || static_cast<double>(found->shape.parts()) * 1024 > most_blocks)
         return "there are too many blocks for one launch";
     return "";
-}
-
-int64_t packed_bytes(const resident_shape& shape) {
-    return checked_mul(packed_fragments(shape), fragment_bytes, "the packed K");
 }
 
 buffer_needs needs(const context& ctx, const problem& p) {
@@ -135,13 +133,13 @@ class resident_plan final : public plan {
     void set_paths(const dense_view& x, resident_arguments& k) const {
         const auto& p = problem();
         const auto& s = k.store;
-        const int kind = shape_.kind;
+        const int kind = shape_.kind, unit = shape_.unit;
         // Batch first: whether units of a block's features start at multiples of 16 bytes.
         const auto in_units = [&](int64_t features) {
-            return kind == 0 || kind == 8 || (shape_.d == kind && features * kind % 8 == 0);
+            return kind == 0 || kind == unit || (shape_.d == kind && features * kind % unit == 0);
         };
-        k.x_units = reinterpret_cast<uintptr_t>(x.values) % 16 == 0 && x.ld % 8 == 0 &&
-                    x.batch_stride % 8 == 0 && in_units(shape_.c);
+        k.x_units = reinterpret_cast<uintptr_t>(x.values) % 16 == 0 && x.ld % unit == 0 &&
+                    x.batch_stride % unit == 0 && in_units(shape_.c);
         k.y_units =
             s.aligned && (kind == 0 ? s.col_stride : s.row_stride) == 1 && in_units(shape_.b);
         k.scaled = !s.direct || s.alpha_pointer || p.k_scale.present() || p.x_scale.present() ||

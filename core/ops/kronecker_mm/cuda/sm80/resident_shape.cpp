@@ -11,22 +11,59 @@ constexpr int32_t most_splits = 16;
 constexpr int64_t block_overhead = 1024;  // bytes of shared memory that a block costs besides
 
 struct tiling_choice {
-    int32_t kind, high, wide;
+    int32_t unit, kind, high, wide;
 };
 
-// Those of MAGICUBE_RESIDENT_TILINGS.
-constexpr tiling_choice tilings[] = {{0, 1, 1}, {0, 2, 1}, {1, 4, 2}, {1, 4, 4}, {2, 2, 2},
-                                     {2, 2, 4}, {4, 2, 1}, {4, 2, 2}, {8, 1, 1}, {8, 1, 2}};
+// Those of MAGICUBE_RESIDENT_TILINGS, and of resident_fp32.
+constexpr tiling_choice tilings[] = {{8, 0, 1, 1}, {8, 0, 2, 1}, {8, 1, 4, 2}, {8, 1, 4, 4},
+                                     {8, 2, 2, 2}, {8, 2, 2, 4}, {8, 4, 2, 1}, {8, 4, 2, 2},
+                                     {8, 8, 1, 1}, {8, 8, 1, 2}, {4, 0, 1, 1}, {4, 1, 1, 1},
+                                     {4, 2, 1, 1}, {4, 4, 1, 1}};
+
+template <class Tiling>
+void set_sizes(resident_shape& shape, int32_t& k_step) {
+    shape.outputs = Tiling::outputs;
+    shape.vectors = Tiling::vectors;
+    shape.step_bytes = Tiling::step_bytes;
+    k_step = Tiling::k_step;
+}
+
+// What the kernel's tiling says; gives the length of a step.
+int32_t set_tiling(resident_shape& shape, const resident_sizes& sizes) {
+    shape.unit = sizes.unit;
+    shape.kind = sizes.kind;
+    shape.high = sizes.high;
+    shape.wide = sizes.wide;
+    int32_t k_step = 0;
+    if (sizes.unit == 4) {
+        switch (sizes.kind) {
+            case 0:
+                set_sizes<float_tiling<0>>(shape, k_step);
+                break;
+            case 1:
+                set_sizes<float_tiling<1>>(shape, k_step);
+                break;
+            case 2:
+                set_sizes<float_tiling<2>>(shape, k_step);
+                break;
+            default:
+                set_sizes<float_tiling<4>>(shape, k_step);
+                break;
+        }
+        return k_step;
+    }
+    const int32_t fragments = sizes.kind == 0 ? 1 : sizes.kind == 1 ? 2 : sizes.kind;
+    shape.outputs = 16 * sizes.high;
+    shape.vectors = sizes.kind == 0 ? 64 : 8 * sizes.wide;
+    shape.step_bytes = fragments * sizes.high * fragment_bytes;
+    return sizes.kind == 1 ? 32 : 16;
+}
 
 int32_t kind_of(const resident_work& work) {
     if (work.vectors_are_neighbours) return 0;
-    for (const int residues : {8, 4, 2})
+    for (int32_t residues = work.unit; residues > 1; residues /= 2)
         if (work.factor.d % residues == 0) return residues;
     return 1;
-}
-
-int64_t vectors_of(int32_t kind, int32_t wide) {
-    return kind == 0 ? 64 : 8 * wide;
 }
 
 int64_t blocks_at_once(const resident_shape& s, const resident_limits& limits) {
@@ -34,18 +71,21 @@ int64_t blocks_at_once(const resident_shape& s, const resident_limits& limits) {
     return std::clamp<int64_t>(fit, 1, most_threads / s.threads);
 }
 
-// Clocks of a multiprocessor's shared memory a product of fragments.
-double clocks_of(const resident_shape& s) {
+// Clocks of a multiprocessor for all products of its share, shared memory's or the units'.
+double product_clocks(const resident_shape& s, double vectors) {
+    const double sets = static_cast<double>(s.a) * static_cast<double>(s.d / s.residues()) *
+                        s.output_blocks * s.steps;
+    if (s.unit == 4) {
+        // 256 fma of a warp, or by vectors 64, a step; 128 lanes.
+        const double fma = s.kind == 0 ? 64 : s.kind == 4 ? 64 : s.kind == 2 ? 128 : 256;
+        const double reads = s.kind == 0 ? 4 : s.kind == 4 ? 8 : s.kind == 2 ? 12 : 16;
+        return sets * vectors / s.vectors * std::max(fma / 4 * 1.1, reads * 4);
+    }
     const double parts = s.kind == 0 ? 8 : s.kind == 1 ? 2 : s.kind;
     const double x_reads = s.kind == 0 || s.kind == 8 ? 4 : s.kind == 4 ? 2 : 1;
     const double w_clocks = s.kind == 0 ? 0.5 : 4.0 / s.wide;
-    return std::max(1.6, w_clocks + 4 * x_reads / (parts * s.high) + 0.3);
-}
-
-double products_of(const resident_shape& s, double vectors) {
-    const double parts = s.kind == 0 ? 1 : s.kind == 1 ? 2 : s.kind;
-    return vectors / 8 * static_cast<double>(s.a) * static_cast<double>(s.d / s.residues()) *
-           s.output_blocks * s.steps * parts * s.high;
+    const double clocks = std::max(1.6, w_clocks + 4 * x_reads / (parts * s.high) + 0.3);
+    return sets * vectors / 8 * s.step_bytes / fragment_bytes * clocks;
 }
 
 double estimate(const resident_shape& s, const resident_work& work, const resident_limits& limits) {
@@ -53,14 +93,14 @@ double estimate(const resident_shape& s, const resident_work& work, const reside
     constexpr double clocks_per_us = 1700;
     const double vectors = std::max(work.vectors, static_cast<double>(s.rows));
     const double features = static_cast<double>(s.a) * static_cast<double>(s.d);
-    const double x = 2 * vectors * features * static_cast<double>(s.c);
-    const double y = 2 * vectors * features * static_cast<double>(s.b);
+    const double element = 16.0 / s.unit;
+    const double x = element * vectors * features * static_cast<double>(s.c);
+    const double y = element * vectors * features * static_cast<double>(s.b);
     const double w = static_cast<double>(s.a) * static_cast<double>(s.d / s.residues()) *
-                     s.output_blocks * s.steps * static_cast<double>(step_fragments(s)) *
-                     fragment_bytes;
+                     s.output_blocks * s.steps * s.step_bytes;
     // Half of each sector of 32 bytes is another block's.
-    const double sectors = s.kind == 8 && s.d > 8 && s.groups == 1 ? 2 : 1;
-    const double warp_vectors = static_cast<double>(vectors_of(s.kind, s.wide));
+    const double sectors = s.kind == s.unit && s.d > s.unit && s.groups == 1 ? 2 : 1;
+    const double warp_vectors = s.vectors;
     const double slots = static_cast<double>(limits.multiprocessors * blocks_at_once(s, limits));
     const double tiles = std::ceil(vectors / s.rows);
     const double parts = static_cast<double>(s.parts());
@@ -77,8 +117,8 @@ double estimate(const resident_shape& s, const resident_work& work, const reside
     const double l2_us =
         (x * s.splits * sectors + y) / l2_bytes +
         (s.w_bytes > 0 ? w * walkers / l2_bytes : w * vectors / warp_vectors / gathered_bytes);
-    const double product_us = products_of(s, vectors) * clocks_of(s) * in_flight /
-                              (limits.multiprocessors * clocks_per_us * busy);
+    const double product_us =
+        product_clocks(s, vectors) * in_flight / (limits.multiprocessors * clocks_per_us * busy);
     const double longest = std::max({memory_us, l2_us, product_us});
     const double rest = memory_us + l2_us + product_us - longest;
     return 4 + (longest + (s.buffers == 2 ? 0.15 : 0.5) * rest) / use;
@@ -89,35 +129,32 @@ double estimate(const resident_shape& s, const resident_work& work, const reside
 std::optional<resident_shape> shape_with(const step& s, const resident_sizes& sizes,
                                          int64_t shared_bytes) {
     resident_shape shape{};
-    shape.kind = sizes.kind;
-    shape.high = sizes.high;
-    shape.wide = sizes.wide;
+    const int64_t k_step = set_tiling(shape, sizes);
     shape.groups = sizes.groups;
     shape.a = s.a;
     shape.b = s.b;
     shape.c = s.c;
     shape.d = s.d;
-    shape.output_blocks = static_cast<int32_t>(ceil_div(s.b, int64_t{16} * sizes.high));
+    shape.output_blocks = static_cast<int32_t>(ceil_div(s.b, int64_t{shape.outputs}));
     shape.own_outputs = (shape.output_blocks + sizes.splits - 1) / sizes.splits;
     shape.splits = (shape.output_blocks + shape.own_outputs - 1) / shape.own_outputs;
-    const int64_t k_step = sizes.kind == 1 ? 32 : 16;
     shape.steps = static_cast<int32_t>(ceil_div(s.c, k_step));
     const int64_t k = shape.steps * k_step;
-    const int64_t units =
-        sizes.kind == 0 ? sizes.rows / 8 : k * shape.residues() * sizes.groups / 8;
-    // Lanes read units t * groups and, a row later, the same; by vectors rows t, units 0 and 1.
-    const int64_t wanted = sizes.kind == 0 ? 2 : sizes.groups == 2 ? 1 : 4;
-    const int64_t pitch = units + (8 + wanted - units % 8) % 8;
+    const int64_t units = sizes.kind == 0 ? sizes.rows / sizes.unit
+                                          : k * shape.residues() * sizes.groups / sizes.unit;
+    // Lanes read units t * groups and, a row later, the same; by vectors rows t, units u and u + 4.
+    // Those of fp32 read neighbouring units, or one.
+    const int64_t wanted = sizes.kind == 0 || sizes.groups == 2 ? 1 : 4;
+    const int64_t pitch = sizes.unit == 4 ? units : units + (8 + wanted - units % 8) % 8;
     shape.rows = static_cast<int32_t>(sizes.rows);
     shape.units = static_cast<int32_t>(units);
     shape.shared_rows = static_cast<int32_t>(sizes.kind == 0 ? k : sizes.rows);
     shape.pitch = static_cast<int32_t>(pitch * 16);
     shape.threads = sizes.threads;
     shape.buffers = sizes.buffers;
-    const int64_t w_bytes = sizes.w_is_shared
-                                ? int64_t{shape.own_outputs} * shape.groups * shape.steps *
-                                      step_fragments(shape) * fragment_bytes
-                                : 0;
+    const int64_t w_bytes = sizes.w_is_shared ? int64_t{shape.own_outputs} * shape.groups *
+                                                    shape.steps * shape.step_bytes
+                                              : 0;
     if (w_bytes + sizes.buffers * shape.tile_bytes() > shared_bytes) return {};
     shape.w_bytes = static_cast<int32_t>(w_bytes);
     return shape;
@@ -148,14 +185,17 @@ std::optional<resident_choice> choose_shape(const resident_work& work,
     };
     const int32_t kind = kind_of(work);
     for (const auto& tiling : tilings) {
-        if (tiling.kind != kind) continue;
+        if (tiling.kind != kind || tiling.unit != work.unit) continue;
+        sizes.unit = tiling.unit;
         sizes.kind = kind;
         sizes.high = tiling.high;
         sizes.wide = tiling.wide;
-        const int64_t vectors = vectors_of(kind, tiling.wide);
+        resident_shape known{};
+        set_tiling(known, sizes);
+        const int64_t vectors = known.vectors;
         const int64_t enough =
             std::max(vectors, round_up(std::min(most_rows, work.most_vectors), vectors));
-        for (sizes.groups = 1; sizes.groups <= (kind == 8 && s.d % 16 == 0 ? 2 : 1);
+        for (sizes.groups = 1; sizes.groups <= (kind == work.unit && s.d % (2 * kind) == 0 ? 2 : 1);
              ++sizes.groups) {
             for (sizes.rows = vectors; sizes.rows <= enough; sizes.rows += vectors) {
                 bool any = false;
@@ -164,10 +204,10 @@ std::optional<resident_choice> choose_shape(const resident_work& work,
                          sizes.threads *= 2) {
                         sizes.splits = 1;
                         sizes.w_is_shared = false;
-                        any |= consider();
+                        if (work.unit == 8) any |= consider();
                         sizes.w_is_shared = true;
                         for (sizes.splits = 1; sizes.splits <= most_splits; ++sizes.splits)
-                            consider();
+                            any |= consider();
                     }
                 }
                 if (!any) break;

@@ -19,6 +19,7 @@ struct resident_limits {
 // What a division depends on.
 struct resident_work {
     step factor;
+    int32_t unit;                 // elements
     bool vectors_are_neighbours;  // in memory; else a vector's features are
     double vectors;               // of all matrices of the batch
     int64_t most_vectors;         // of one
@@ -35,7 +36,7 @@ std::optional<resident_choice> choose_shape(const resident_work& work,
 
 // One division, with these sizes; null if it does not fit.
 struct resident_sizes {
-    int32_t kind, high, wide, groups;
+    int32_t unit, kind, high, wide, groups;
     int64_t rows;
     int32_t splits;
     int32_t buffers;
@@ -48,16 +49,10 @@ std::optional<resident_shape> shape_with(const step& s, const resident_sizes& si
 // Blocks that share each part of K, for so many tiles.
 int64_t walkers_of(const resident_shape& shape, int64_t tiles, const resident_limits& limits);
 
-// Fragments of W a step and set of outputs.
-inline int64_t step_fragments(const resident_shape& s) {
-    const int64_t parts = s.kind == 0 ? 1 : s.kind == 1 ? 2 : s.kind;
-    return parts * s.high;
-}
-
 // Of all packed values.
-inline int64_t packed_fragments(const resident_shape& s) {
+inline int64_t packed_bytes(const resident_shape& s) {
     return checked_mul(checked_mul(s.a * (s.d / s.residues()), s.output_blocks, "the packed K"),
-                       s.steps * step_fragments(s), "the packed K");
+                       int64_t{s.steps} * s.step_bytes, "the packed K");
 }
 
 }  // namespace magicube::kronecker_mm::sm80
