@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// SDDMM, sparse softmax, attention and Kronecker-sparse products on a GPU through the C ABI, every implementation beside the
-// CPU: captured with a factor in device memory and replayed with others, and host pointers refused.
+// SDDMM, sparse softmax, attention and Kronecker-sparse products on a GPU through the C ABI, every
+// implementation beside the CPU: captured with a factor in device memory and replayed with others,
+// and host pointers refused.
 #include <cuda_runtime.h>
 
 #include <cmath>

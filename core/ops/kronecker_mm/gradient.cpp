@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradient of a factor's values: its checks, and the CPU's. A task is 8 outputs by 8 inputs of one block and residue; the
-// vectors pass in runs of 64, unpacked to the stack, and the 64 sums stay there in fp64.
+// The gradient of a factor's values: its checks, and the CPU's. A task is 8 outputs by 8 inputs of
+// one block and residue; the vectors pass in runs of 64, unpacked to the stack, and the 64 sums
+// stay there in fp64.
 #include <algorithm>
 
 #include "core/formats/kronecker/convert.hpp"

@@ -239,8 +239,8 @@ void kronecker_mm(Plan<KroneckerMM>& plan, Handle& handle, float alpha, const Dn
     fields.finish();
     const auto list = pointers(values);
     if (!list.empty()) target.k_values = list.data();
-    plan.execute(handle, workspace, &magicubeKroneckerMM, static_cast<const float*>(&alpha), X.get(),
-                 static_cast<const float*>(&beta), Y.target(),
+    plan.execute(handle, workspace, &magicubeKroneckerMM, static_cast<const float*>(&alpha),
+                 X.get(), static_cast<const float*>(&beta), Y.target(),
                  static_cast<const magicubeKroneckerMMArgs_t*>(&target));
 }
 

@@ -2,7 +2,8 @@
 //
 // The gradient of a Kronecker-sparse factor's values on any GPU.
 //
-// Computes  gradient[i, j, k, l] = sum over the vectors of dY[(i*b + j)*d + l] * X[(i*c + k)*d + l].
+// Computes  gradient[i, j, k, l] = sum over the vectors of
+//           dY[(i*b + j)*d + l] * X[(i*c + k)*d + l].
 // Layout    all operands as the caller has them, any order, ld and alignment.
 // Mapping   a block owns 16 outputs x 16 inputs of one (i, l), a thread one of them; the vectors
 //           pass in runs of 32.

@@ -6,8 +6,8 @@
 // Computes  Y_il[j, n] = sum over k of W[i, j, k, l] * X_il[k, n] for all blocks i and residues l.
 // Layout    X's tile as in resident_kernel.cuh; W is packed [step][outputs of a warp] in units like
 //           those of X (float_tiling), by vectors as single numbers.
-// Mapping   that of resident_kernel.cuh. A thread holds 64 sums: every unit of X that it reads meets
-//           all units of W that it holds, element by element.
+// Mapping   that of resident_kernel.cuh. A thread holds 64 sums: every unit of X that it
+//           reads meets all units of W that it holds, element by element.
 // Sums      fma in the order of k.
 // Shared    W's part + one or two tiles of rows x pitch; lanes read neighbouring units or the same.
 // Needs     sm_80; any alignment.

@@ -17,8 +17,8 @@
 //           meet different banks.
 // Needs     sm_80; any alignment (units that are not aligned are gathered element by element).
 // Bound     device memory: X + Y; X is read from L2 once a range of outputs.
-// Source    Gonon, Zheng, Carrivain, Le, "Fast inference with Kronecker-sparse matrices" (2025), for
-//           the pattern and its bound; the separation of residues in registers is our own.
+// Source    Gonon, Zheng, Carrivain, Le, "Fast inference with Kronecker-sparse matrices" (2025),
+//           for the pattern and its bound; residues parted in registers are our own.
 #pragma once
 
 #include "core/ops/kronecker_mm/cuda/sm80/resident_tile.cuh"
@@ -187,37 +187,62 @@ struct fragment_source {
         a[2] = v.z;
         a[3] = v.w;
     }
-    __device__ __forceinline__ void advance(int fragments) {
-        global += fragments * 32;
-        shared += static_cast<uint32_t>(fragments * fragment_bytes);
-    }
 };
 
-template <class Operands, class t, int Kind, bool Shared>
-__device__ __forceinline__ void multiply(const resident_shape& s, fragment_source<Shared> w,
-                                         uint32_t address, warp_sums<t>& sums) {
+template <class t>
+using step_weights = uint32_t[t::fragments][t::high][4];
+
+template <class t, bool Shared>
+__device__ __forceinline__ void load_step(const fragment_source<Shared>& w, int step,
+                                          step_weights<t>& a) {
+#pragma unroll
+    for (int f = 0; f < t::fragments; ++f)
+#pragma unroll
+        for (int m = 0; m < t::high; ++m) w.load(a[f][m], (step * t::fragments + f) * t::high + m);
+}
+
+template <class Operands, class t, int Kind>
+__device__ __forceinline__ void multiply_step(const resident_shape& s, uint32_t address, int step,
+                                              const step_weights<t>& a, warp_sums<t>& sums) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
-#pragma unroll 1
-    for (int step = 0; step < s.steps; ++step) {
-        uint32_t a[t::fragments][t::high][4];
 #pragma unroll
-        for (int f = 0; f < t::fragments; ++f)
+    for (int n = 0; n < t::wide; ++n) {
+        uint32_t b[t::parts][2];
+        load_operand<Kind>(b, address + static_cast<uint32_t>(n * 8 * s.pitch), step, lane % 4,
+                           s.pitch, s.groups);
 #pragma unroll
-            for (int m = 0; m < t::high; ++m) w.load(a[f][m], f * t::high + m);
-        w.advance(t::fragments * t::high);
+        for (int part = 0; part < t::parts; ++part) {
 #pragma unroll
-        for (int n = 0; n < t::wide; ++n) {
-            uint32_t b[t::parts][2];
-            load_operand<Kind>(b, address + static_cast<uint32_t>(n * 8 * s.pitch), step, lane % 4,
-                               s.pitch, s.groups);
-#pragma unroll
-            for (int part = 0; part < t::parts; ++part) {
-#pragma unroll
-                for (int m = 0; m < t::high; ++m) {
-                    Operands::mma(sums[part % t::sums][m][n], a[part % t::fragments][m], b[part][0],
-                                  b[part][1]);
-                }
+            for (int m = 0; m < t::high; ++m) {
+                Operands::mma(sums[part % t::sums][m][n], a[part % t::fragments][m], b[part][0],
+                              b[part][1]);
             }
+        }
+    }
+}
+
+template <class Operands, class t, int Kind, bool Shared>
+__device__ __forceinline__ void multiply(const resident_shape& s, const fragment_source<Shared>& w,
+                                         uint32_t address, warp_sums<t>& sums) {
+    // The fragments of a step are on their way while the one before is multiplied, where registers
+    // are enough.
+    if constexpr (t::sums * t::high * t::wide * 4 + 2 * t::fragments * t::high * 4 > 96) {
+#pragma unroll 1
+        for (int step = 0; step < s.steps; ++step) {
+            step_weights<t> a;
+            load_step<t>(w, step, a);
+            multiply_step<Operands, t, Kind>(s, address, step, a, sums);
+        }
+    } else {
+        step_weights<t> even, odd;
+        load_step<t>(w, 0, even);
+#pragma unroll 1
+        for (int step = 0; step < s.steps; step += 2) {
+            load_step<t>(w, min(step + 1, s.steps - 1), odd);
+            multiply_step<Operands, t, Kind>(s, address, step, even, sums);
+            if (step + 1 == s.steps) break;
+            load_step<t>(w, min(step + 2, s.steps - 1), even);
+            multiply_step<Operands, t, Kind>(s, address, step + 1, odd, sums);
         }
     }
 }
