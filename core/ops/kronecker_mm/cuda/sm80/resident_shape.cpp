@@ -73,8 +73,9 @@ int64_t blocks_at_once(const resident_shape& s, const resident_limits& limits) {
 
 // Clocks of a multiprocessor for all products of its share, shared memory's or the units'.
 double product_clocks(const resident_shape& s, double vectors) {
-    const double sets = static_cast<double>(s.a) * static_cast<double>(s.d / s.residues()) *
-                        s.output_blocks * s.steps;
+    const int64_t residue_groups = s.d / s.residues();
+    const double sets =
+        static_cast<double>(s.a) * static_cast<double>(residue_groups) * s.output_blocks * s.steps;
     if (s.unit == 4) {
         // 256 fma of a warp, or by vectors 64, a step; 128 lanes.
         const double fma = s.kind == 0 ? 64 : s.kind == 4 ? 64 : s.kind == 2 ? 128 : 256;
@@ -96,7 +97,8 @@ double estimate(const resident_shape& s, const resident_work& work, const reside
     const double element = 16.0 / s.unit;
     const double x = element * vectors * features * static_cast<double>(s.c);
     const double y = element * vectors * features * static_cast<double>(s.b);
-    const double w = static_cast<double>(s.a) * static_cast<double>(s.d / s.residues()) *
+    const int64_t residue_groups = s.d / s.residues();
+    const double w = static_cast<double>(s.a) * static_cast<double>(residue_groups) *
                      s.output_blocks * s.steps * s.step_bytes;
     // Half of each sector of 32 bytes is another block's.
     const double sectors = s.kind == s.unit && s.d > s.unit && s.groups == 1 ? 2 : 1;
