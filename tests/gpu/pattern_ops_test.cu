@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// SDDMM, sparse softmax and attention on a GPU through the C ABI, every implementation beside the
-// CPU: captured with a factor in device memory and replayed with others, and host pointers refused.
+// SDDMM, sparse softmax, attention and Kronecker-sparse products on a GPU through the C ABI, every
+// implementation beside the CPU: captured with a factor in device memory and replayed with others,
+// and host pointers refused.
 #include <cuda_runtime.h>
 
 #include <cmath>
@@ -55,6 +56,7 @@ struct any_plan {
 using sddmm_plan = any_plan<magicubeSDDMMProblem_t, magicubeSDDMMPlan_t>;
 using softmax_plan = any_plan<magicubeSparseSoftmaxProblem_t, magicubeSparseSoftmaxPlan_t>;
 using attention_plan = any_plan<magicubeAttentionProblem_t, magicubeAttentionPlan_t>;
+using kronecker_plan = any_plan<magicubeKroneckerMMProblem_t, magicubeKroneckerMMPlan_t>;
 
 sddmm_plan plan_for(magicubeHandle_t handle, const magicubeSDDMMProblem_t& p) {
     return {handle, p, magicubeSDDMM_bufferSize, magicubeSDDMM_createPlan,
@@ -255,5 +257,96 @@ TEST_CASE("issue_07 a captured attention replays with another scale, as the CPU 
             });
         CHECK(execute(nullptr, q.data()) == MAGICUBE_STATUS_DEVICE_MISMATCH);
         CHECK(message_has("q points at host memory"));
+    }
+}
+
+namespace {
+
+constexpr magicubeKroneckerShape_t factor_shape = {2, 24, 16, 8};
+constexpr int64_t vectors = 70, inputs = 2 * 16 * 8, outputs = 2 * 24 * 8;
+
+struct kronecker_operands {
+    magicubeConstKroneckerDescr_t k = nullptr;
+    magicubeConstDnMatDescr_t x = nullptr;
+    magicubeDnMatDescr_t y = nullptr;
+
+    kronecker_operands(const void* values, const void* x_values, void* y_values) {
+        REQUIRE(magicubeCreateConstKronecker(&k, factor_shape.a, factor_shape.b, factor_shape.c,
+                                             factor_shape.d, values,
+                                             MAGICUBE_FP16) == MAGICUBE_STATUS_SUCCESS);
+        REQUIRE(magicubeCreateConstDnMat(&x, vectors, inputs, inputs, x_values, MAGICUBE_FP16,
+                                         MAGICUBE_ORDER_ROW) == MAGICUBE_STATUS_SUCCESS);
+        REQUIRE(magicubeCreateDnMat(&y, vectors, outputs, outputs, y_values, MAGICUBE_FP16,
+                                    MAGICUBE_ORDER_ROW) == MAGICUBE_STATUS_SUCCESS);
+    }
+    ~kronecker_operands() {
+        magicubeDestroyKronecker(k);
+        magicubeDestroyDnMat(x);
+        magicubeDestroyDnMat(y);
+    }
+    kronecker_operands(const kronecker_operands&) = delete;
+    kronecker_operands& operator=(const kronecker_operands&) = delete;
+};
+
+kronecker_plan plan_for(magicubeHandle_t handle, const kronecker_operands& operands,
+                        const char* name) {
+    magicubeKroneckerMMProblem_t problem = MAGICUBE_KRONECKER_MM_PROBLEM_INIT;
+    problem.K = operands.k;
+    problem.y_type = MAGICUBE_FP16;
+    problem.n_max = vectors;
+    problem.implementation = name;
+    return {handle, problem, magicubeKroneckerMM_bufferSize, magicubeKroneckerMM_createPlan,
+            magicubeKroneckerMM_destroyPlan};
+}
+
+double value_of(uint16_t bits) {
+    const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+    const double size =
+        exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);
+    return bits >> 15 ? -size : size;
+}
+
+}  // namespace
+
+TEST_CASE("issue_07 a captured Kronecker product replays with another alpha") {
+    both x(8, 8, 0.5, 34);
+    const auto k = random_halves(2 * 24 * 16 * 8, x.random);
+    const auto given = random_halves(vectors * inputs, x.random);
+    const device_bytes device_k(x.gpu, k), device_x(x.gpu, given);
+    const device_bytes y(x.gpu, sizeof(uint16_t) * static_cast<size_t>(vectors * outputs));
+    std::vector<uint16_t> expected(static_cast<size_t>(vectors * outputs));
+    const kronecker_operands on_host(k.data(), given.data(), expected.data());
+    const kronecker_operands on_device(device_k.data(), device_x.data(), y.data());
+    const kronecker_operands mixed(device_k.data(), given.data(), y.data());
+    const auto on_cpu = plan_for(x.cpu, on_host, "simd");
+    std::vector<unsigned char> scratch(on_cpu.workspace_bytes + 256);
+    void* start = scratch.data();
+    size_t space = scratch.size();
+    std::align(256, on_cpu.workspace_bytes, start, space);
+    for (const char* name : names_from(magicubeKroneckerMM_listImplementations)) {
+        const std::string named = name;
+        INFO(named);
+        const auto p = plan_for(x.gpu, on_device, name);
+        const device_bytes workspace(x.gpu, p.workspace_bytes + 1);
+        const auto execute = [&](const float* alpha, const kronecker_operands& operands) {
+            return magicubeKroneckerMM(x.gpu, p.value, alpha, operands.x, nullptr, operands.y,
+                                       nullptr, workspace.data(), p.workspace_bytes);
+        };
+        replay(
+            x, [&](const float* alpha) { return execute(alpha, on_device); },
+            [&](float alpha) {
+                REQUIRE(magicubeKroneckerMM(x.cpu, on_cpu.value, &alpha, on_host.x, nullptr,
+                                            on_host.y, nullptr, start,
+                                            on_cpu.workspace_bytes) == MAGICUBE_STATUS_SUCCESS);
+                const auto found = y.read<uint16_t>(x.gpu);
+                bool near = true;
+                for (size_t i = 0; i < found.size(); ++i) {
+                    const double right = value_of(expected[i]);
+                    near &= std::fabs(value_of(found[i]) - right) <= 1e-3 * (1 + std::fabs(right));
+                }
+                CHECK(near);
+            });
+        CHECK(execute(nullptr, mixed) == MAGICUBE_STATUS_DEVICE_MISMATCH);
+        CHECK(message_has("X points at host memory"));
     }
 }

@@ -15,7 +15,8 @@
  *     5 . 7 .
  *     . 6 . 8
  *
- * What is declared here runs on the CPU; a handle on CUDA gets NOT_SUPPORTED.
+ * What is declared here runs on the CPU; a handle on CUDA gets NOT_SUPPORTED. Products
+ * (kronecker_mm.h) run on both.
  */
 #ifndef MAGICUBE_KRONECKER_H
 #define MAGICUBE_KRONECKER_H

@@ -6,7 +6,7 @@
  * With transpose, K^T stands in place of K (and rows(K) and cols(K) change places).
  *
  * isSupported -> bufferSize -> createPlan -> execute (any number of times) -> destroyPlan, as in
- * spmm.h. Runs on the CPU in this version.
+ * spmm.h, on the CPU and on CUDA.
  *
  * K and X have one type: fp32, fp16 or bf16 (Y: fp32, fp16, bf16 or int8), or int8 (one factor; Y:
  * int32, fp32, fp16, bf16 or int8).
@@ -144,7 +144,7 @@ magicubeStatus_t magicubeKroneckerMM_listImplementations(magicubeDevice_t device
  *     gradient[i, j, k, l] = sum over n of dY[(i b + j) d + l, n] * X[(i c + k) d + l, n]
  * over all vectors of all matrices of the batch, summed in fp64 and rounded once. X and dY have one
  * type, they and gradient are fp32, fp16 or bf16; no output shares memory with an input. (The
- * gradient of X is the product with transpose.) CPU only in this version.
+ * gradient of X is the product with transpose.) On CUDA it is stream-ordered.
  */
 MAGICUBE_API
 magicubeStatus_t magicubeKroneckerGradient(magicubeHandle_t handle, magicubeConstDnMatDescr_t X,

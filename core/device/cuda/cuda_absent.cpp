@@ -8,6 +8,7 @@
 #include "core/formats/cuda/validate.hpp"
 #include "core/formats/dense/cuda/convert.hpp"
 #include "core/formats/sr_bcrs/cuda/convert.hpp"
+#include "core/ops/kronecker_mm/cuda/gradient.hpp"
 #include "core/prune/cuda/prune.hpp"
 #include "core/quantize/cuda/dequantize.hpp"
 #include "core/quantize/cuda/quantize.hpp"
@@ -141,3 +142,12 @@ void begin_range(const char*) noexcept {}
 void end_range() noexcept {}
 
 }  // namespace magicube::cuda
+
+namespace magicube::kronecker_mm::cuda {
+
+void gradient(const context&, const dense_view&, const dense_view&, dtype,
+              const kronecker_factor&) {
+    magicube::cuda::fail_without_devices();
+}
+
+}  // namespace magicube::kronecker_mm::cuda

@@ -17,8 +17,8 @@ struct kronecker_shape {
     int64_t c = 1;
     int64_t d = 1;
 
-    int64_t rows() const { return a * b * d; }
-    int64_t cols() const { return a * c * d; }
+    MAGICUBE_HOST_DEVICE int64_t rows() const { return a * b * d; }
+    MAGICUBE_HOST_DEVICE int64_t cols() const { return a * c * d; }
     int64_t value_count() const { return a * b * c * d; }
     int64_t value_index(int64_t i, int64_t j, int64_t k, int64_t l) const {
         return ((i * b + j) * c + k) * d + l;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradient of a factor's values. A task is 8 outputs by 8 inputs of one block and residue; the
-// vectors pass in runs of 64, unpacked to the stack, and the 64 sums stay there in fp64.
+// The gradient of a factor's values: its checks, and the CPU's. A task is 8 outputs by 8 inputs of
+// one block and residue; the vectors pass in runs of 64, unpacked to the stack, and the 64 sums
+// stay there in fp64.
 #include <algorithm>
 
 #include "core/formats/kronecker/convert.hpp"
 #include "core/formats/validate.hpp"
-#include "core/ops/kronecker_mm/kronecker_mm.hpp"
+#include "core/ops/kronecker_mm/cuda/gradient.hpp"
 #include "core/types/runs.hpp"
 
 namespace magicube::kronecker_mm {
@@ -86,7 +87,6 @@ bool is_gradient_type(dtype type) {
 
 void gradient(const context& ctx, const dense_view& given_x, const dense_view& given_dy,
               batch_layout layout, const kronecker_view& target) {
-    require_cpu(ctx, "the gradient of a Kronecker-sparse factor");
     const auto& k = only_factor(target, "gradient");
     require_values(target, "gradient");
     const auto x = as_columns(given_x, layout), dy = as_columns(given_dy, layout);
@@ -105,6 +105,7 @@ void gradient(const context& ctx, const dense_view& given_x, const dense_view& g
     const auto values = array_view(k.values, target.type, k.value_count());
     check_no_overlap(values, "gradient's values", x, "X");
     check_no_overlap(values, "gradient's values", dy, "dY");
+    if (!ctx.on_cpu()) return cuda::gradient(ctx, x, dy, target.type, k);
     const job work{x, dy, target, k};
     visit(x.type, [&](auto type) {
         constexpr dtype T = decltype(type)::value;

@@ -115,7 +115,7 @@ struct step : kronecker_shape {
     int64_t j_step = 0;  // between values
     int64_t k_step = 0;
 
-    int64_t index(int64_t i, int64_t j, int64_t k, int64_t l) const {
+    MAGICUBE_HOST_DEVICE int64_t index(int64_t i, int64_t j, int64_t k, int64_t l) const {
         return i * b * c * d + j * j_step + k * k_step + l;
     }
 };

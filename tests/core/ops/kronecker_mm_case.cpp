@@ -56,6 +56,7 @@ struct kronecker_mm_run {
     dense_sample x;
     dense_sample y;
     scale_sample k_scale, x_scale, bias, y_scale;
+    bool on_gpu = false;
 
     explicit kronecker_mm_run(const kronecker_mm_case& t)
         : test(t),
@@ -103,7 +104,9 @@ struct kronecker_mm_run {
     }
 
     // Every rounding of a sum in fp32 and, in a chain, of what passes on and of merged factors.
-    int sum_error() const { return float_sum_error + (values.size() > 1 ? 3 : 0); }
+    int sum_error() const {
+        return (on_gpu ? gpu_sum_error : float_sum_error) + (values.size() > 1 ? 3 : 0);
+    }
 
     bool right(exact_sum sum, int64_t batch, int64_t i, int64_t n, double old, double found) const {
         if (test.y == kind::int32) return right_int32(sum, test.beta, old, found);
@@ -157,6 +160,7 @@ struct kronecker_mm_run {
 
     std::string execute(const magicube::context& ctx, const char* implementation) {
         mirror device(ctx);
+        on_gpu = !ctx.on_cpu();
         auto p = problem(device, implementation);
         std::vector<const void*> arrays;
         for (const auto& factor : p.pattern.factors) arrays.push_back(factor.values);
@@ -165,7 +169,7 @@ struct kronecker_mm_run {
             // What the plan is made from counts for nothing.
             for (size_t i = 0; i < values.size(); ++i) {
                 others.emplace_back(test.type, test.factors[i].value_count(), 0x3a);
-                p.pattern.factors[i].values = others.back().data();
+                p.pattern.factors[i].values = put_array(device, others.back());
             }
         }
         operation_memory<magicube::kronecker_mm::operation> memory(device, ctx, p);

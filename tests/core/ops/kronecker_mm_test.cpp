@@ -5,6 +5,8 @@
 
 #include "core/common/simd_level.hpp"
 #include "core/ops/kronecker_mm_case.hpp"
+#include "core/ops/views.hpp"
+#include "support/mirror.hpp"
 
 using namespace magicube;
 using support::kind;
@@ -39,6 +41,45 @@ void each_level(const Test& test) {
         CAPTURE(static_cast<int>(level));
         test();
     }
+}
+
+// Of three matrices, against sums in long double.
+bool right_gradient(device_kind on, kind type, const kronecker_shape& k, bool last, int64_t n) {
+    context ctx;
+    ctx.device = on;
+    support::mirror device(ctx);
+    support::generator random(static_cast<uint64_t>(n + last));
+    const auto shape = [&](int64_t features) {
+        return support::dense_shape{type, last ? features : n, last ? n : features, false, 2, 3,
+                                    false};
+    };
+    support::dense_sample x(shape(k.cols()), random), dy(shape(k.rows()), random);
+    support::packed_array found(kind::fp32, k.value_count(), 0x5c);
+    kronecker_view target;
+    target.factors.emplace_back(k, support::put_array(device, found));
+    kronecker_mm::gradient(
+        ctx, support::view_on(device, x), support::view_on(device, dy),
+        last ? kronecker_mm::batch_layout::last : kronecker_mm::batch_layout::first, target);
+    support::fetch_array(device, found);
+    bool right = true;
+    for (int64_t at = 0; at < k.value_count(); ++at) {
+        const int64_t l = at % k.d, c = at / k.d % k.c, j = at / k.d / k.c % k.b;
+        const int64_t i = at / k.d / k.c / k.b;
+        const int64_t row = (i * k.b + j) * k.d + l, col = (i * k.c + c) * k.d + l;
+        long double sum = 0, size = 0;
+        for (int64_t batch = 0; batch < 3; ++batch) {
+            for (int64_t v = 0; v < n; ++v) {
+                const double product = last ? dy.at(batch, row, v) * x.at(batch, col, v)
+                                            : dy.at(batch, v, row) * x.at(batch, v, col);
+                sum += product;
+                size += std::fabs(product);
+            }
+        }
+        right &= std::fabs(found.get(at) - static_cast<double>(sum)) <=
+                 std::ldexp(static_cast<double>(std::fabs(sum)), -23) +
+                     std::ldexp(static_cast<double>(size), -45) + std::ldexp(1.0, -149);
+    }
+    return right;
 }
 
 }  // namespace
@@ -194,6 +235,28 @@ TEST_CASE("issue_06_kronecker_mm_no_vectors_and_no_matrices") {
     }
 }
 
+TEST_CASE("KroneckerMM: X and Y in units of 16 bytes, and not, for every kind of residues") {
+    uint64_t seed = 5000;
+    for (const kind type : {kind::fp16, kind::bf16}) {
+        for (const int64_t d : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32}) {
+            for (int way = 0; way < 6; ++way) {
+                kronecker_mm_case test;
+                test.seed = ++seed;
+                test.type = type;
+                test.y = way == 4 ? kind::fp32 : type;
+                test.factors = {{d > 8 ? 1 : 2, way == 3 ? 70 : 24, way == 3 ? 33 : 40, d}};
+                test.batch_last = way % 2 == 1;
+                test.n = way < 2 ? 72 : 41 + way;
+                test.batch = way == 2 ? 3 : 1;
+                test.transpose = way == 5;
+                test.beta = way == 1 ? 0.5f : 0.0f;
+                test.bias = way == 5;
+                CHECK(run(test) == "");
+            }
+        }
+    }
+}
+
 TEST_CASE("KroneckerMM: sums of 1024 fp16 products are formed in fp32") {
     for (const bool last : {false, true}) {
         kronecker_mm_case test;
@@ -206,52 +269,14 @@ TEST_CASE("KroneckerMM: sums of 1024 fp16 products are formed in fp32") {
 }
 
 TEST_CASE("KroneckerMM: gradients are sums over the vectors of all matrices") {
-    context ctx;
-    for (const bool last : {false, true}) {
-        for (const int64_t n : {int64_t{1}, int64_t{67}}) {
-            const kronecker_shape k{2, 9, 11, 3};
-            support::generator random(static_cast<uint64_t>(n));
-            const auto shape = [&](int64_t features) {
-                return support::dense_shape{
-                    kind::fp32, last ? features : n, last ? n : features, false, 2, 3, false};
-            };
-            support::dense_sample x(shape(k.cols()), random), dy(shape(k.rows()), random);
-            const auto view = [](support::dense_sample& s) {
-                dense_view v;
-                v.rows = s.shape().rows;
-                v.cols = s.shape().cols;
-                v.ld = s.ld();
-                v.values = s.array().data();
-                v.batch_count = 3;
-                v.batch_stride = s.stride();
-                return v;
-            };
-            support::packed_array found(kind::fp32, k.value_count());
-            kronecker_view target;
-            target.factors.emplace_back(k, found.data());
-            kronecker_mm::gradient(
-                ctx, view(x), view(dy),
-                last ? kronecker_mm::batch_layout::last : kronecker_mm::batch_layout::first,
-                target);
-            bool right = true;
-            for (int64_t at = 0; at < k.value_count(); ++at) {
-                const int64_t l = at % k.d, c = at / k.d % k.c, j = at / k.d / k.c % k.b;
-                const int64_t i = at / k.d / k.c / k.b;
-                const int64_t row = (i * k.b + j) * k.d + l, col = (i * k.c + c) * k.d + l;
-                long double sum = 0, size = 0;
-                for (int64_t batch = 0; batch < 3; ++batch) {
-                    for (int64_t v = 0; v < n; ++v) {
-                        const double product = last ? dy.at(batch, row, v) * x.at(batch, col, v)
-                                                    : dy.at(batch, v, row) * x.at(batch, v, col);
-                        sum += product;
-                        size += std::fabs(product);
-                    }
-                }
-                right &= std::fabs(found.get(at) - static_cast<double>(sum)) <=
-                         std::ldexp(static_cast<double>(std::fabs(sum)), -23) +
-                             std::ldexp(static_cast<double>(size), -45);
+    for (const auto device : {device_kind::cpu, device_kind::cuda}) {
+        if (device_count(device) == 0) continue;
+        CAPTURE(std::string(name_of(device)));
+        for (const kind type : {kind::fp32, kind::fp16, kind::bf16}) {
+            for (const bool last : {false, true}) {
+                for (const int64_t n : {int64_t{0}, int64_t{1}, int64_t{67}})
+                    CHECK(right_gradient(device, type, {2, 9, 19, 3}, last, n));
             }
-            CHECK(right);
         }
     }
 }

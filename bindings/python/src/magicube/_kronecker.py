@@ -11,19 +11,24 @@ import numpy as np
 from magicube import _native
 from magicube._arrays import (
     AnyArray,
+    Stored,
     address,
+    array_of,
     as_int,
     check_aligned,
     checked_dtype,
     contiguous,
     host_array,
+    place_of,
 )
 from magicube._call import Call
 from magicube._convert import compressed_rows
 from magicube._device import Handle, native_handle
+from magicube._device_array import DeviceArray, upload
 from magicube._dtypes import DTYPES, DType, resolve_dtype
 from magicube._matrix import empty_matrix, matrix
-from magicube.errors import InvalidValueError, NotSupportedError
+from magicube._place import Place
+from magicube.errors import DeviceMismatchError, InvalidValueError, NotSupportedError
 
 Pattern = tuple[int, int, int, int]
 """(a, b, c, d), the support I_a (x) 1_{b x c} (x) I_d."""
@@ -44,10 +49,11 @@ def as_pattern(value: Any, argument: str) -> Pattern:
 class _Product:
     """What a factor and a chain have in common: a list of factors."""
 
-    __slots__ = ("_arrays", "_dtype", "_patterns")
+    __slots__ = ("_arrays", "_dtype", "_patterns", "_place")
     _patterns: tuple[Pattern, ...]
-    _arrays: tuple[AnyArray, ...]
+    _arrays: tuple[Stored, ...]
     _dtype: DType
+    _place: Place
     _chain = False
 
     def _descriptor(self, writable: bool = False) -> _native.KroneckerMat:
@@ -57,9 +63,33 @@ class _Product:
             self._chain, writable,
         )
 
-    def _call(self, handle: Handle | None) -> Call:
-        """A call that reads these values, which lie in host memory."""
-        return Call(handle)
+    def _call(self, handle: Handle | None, ordered: bool = True) -> Call:
+        """A call that reads these values, on their device."""
+        call = Call(handle, self._place, "K")
+        if ordered and self._place.on_cuda:
+            self._order(call)
+        return call
+
+    def _order(self, call: Call) -> None:
+        """Let a call find what the arrays hold."""
+        for i, array in enumerate(self._arrays):
+            call.array(array, f"K's values[{i}]")
+
+    def _require_host(self, operation: str) -> None:
+        if self._place.on_cuda:
+            raise NotSupportedError(
+                f"{operation} takes values in host memory alone in this version, and K's lie on "
+                f"CUDA device {self._place.ordinal}; call it on a copy in host memory: K.cpu()"
+            )
+
+    def _moved_arrays(self, ordinal: int | None) -> tuple[Stored, ...]:
+        host = [x.numpy() if isinstance(x, DeviceArray) else x for x in self._arrays]
+        return tuple(host if ordinal is None else (upload(x, ordinal) for x in host))
+
+    @property
+    def device(self) -> str:
+        """Where the values lie: ``"cpu"``, or such as ``"cuda:0"``."""
+        return str(self._place)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -95,6 +125,7 @@ class _Product:
         wanted = self._dtype if dtype is None else resolve_dtype(dtype)
         if dtype is None and self._chain and not wanted.floating:
             wanted = DTYPES["fp32"]
+        self._require_host("to_dense")
         call = self._call(handle)
         result, target = empty_matrix(call.lead, self.shape, wanted)
         _native.kronecker_to_dense(call.native(), self._descriptor(), target.descriptor())
@@ -116,8 +147,8 @@ class Kronecker(_Product):
     Parameters
     ----------
     values : array
-        W, of shape (a, b, c, d), contiguous, in host memory, of any type but int4. It is not
-        copied.
+        W, of shape (a, b, c, d), contiguous, in host or CUDA memory, of any type but int4. It is
+        not copied.
 
     Raises
     ------
@@ -130,7 +161,7 @@ class Kronecker(_Product):
     __slots__ = ()
 
     def __init__(self, values: Any) -> None:
-        array, library = host_array(values, "values")
+        array, library = array_of(values, "values")
         if array.ndim != 4:
             raise InvalidValueError(
                 f"values has shape {array.shape}; it must be (a, b, c, d), one element for each"
@@ -143,6 +174,7 @@ class Kronecker(_Product):
         self._dtype = checked_dtype(array, None, "values")
         self._patterns = (as_pattern(array.shape, "the shape of values"),)
         self._arrays = (array,)
+        self._place = place_of(array)
         self._descriptor()
 
     @property
@@ -151,9 +183,18 @@ class Kronecker(_Product):
         return self._patterns[0]
 
     @property
-    def values(self) -> AnyArray:
-        """W, of shape (a, b, c, d)."""
+    def values(self) -> Any:
+        """W, of shape (a, b, c, d): a NumPy array, or on CUDA a :class:`DeviceArray`."""
         return self._arrays[0]
+
+    def cuda(self, ordinal: int = 0) -> Kronecker:
+        """A copy in the memory of a CUDA device; this factor if it is there already."""
+        place = Place("cuda", as_int(ordinal, "ordinal", 32))
+        return self if self._place == place else Kronecker(*self._moved_arrays(place.ordinal))
+
+    def cpu(self) -> Kronecker:
+        """A copy in host memory; this factor if it is there already."""
+        return Kronecker(*self._moved_arrays(None)) if self._place.on_cuda else self
 
     @classmethod
     def zeros(cls, pattern: Pattern, *, dtype: object = "fp32") -> Kronecker:
@@ -216,6 +257,7 @@ class Kronecker(_Product):
         """
         import scipy.sparse
 
+        self._require_host("to_scipy")
         dtype = DTYPES["fp32"] if self._dtype.floating else self._dtype
         rows, cols = self.shape
         if max(rows, cols) > np.iinfo(np.int32).max:
@@ -274,11 +316,17 @@ class KroneckerChain(_Product, Sequence[Kronecker]):
                     f"factors[{i}] is of {factor.dtype}; it must be of "
                     f"{self._factors[0].dtype} as factors[0]"
                 )
+            if factor.device != self._factors[0].device:
+                raise DeviceMismatchError(
+                    f"factors[{i}] lies {factor._place.where}, factors[0] "
+                    f"{self._factors[0]._place.where}; a chain lies on one device"
+                )
         if not self._factors:
             raise InvalidValueError("factors is empty; a chain has at least one factor")
         self._dtype = self._factors[0]._dtype
         self._patterns = tuple(factor.pattern for factor in self._factors)
-        self._arrays = tuple(factor.values for factor in self._factors)
+        self._arrays = tuple(factor._arrays[0] for factor in self._factors)
+        self._place = self._factors[0]._place
         self._descriptor()
 
     @classmethod
@@ -326,6 +374,19 @@ class KroneckerChain(_Product, Sequence[Kronecker]):
         descriptor = self._descriptor()
         return tuple(Pair(*descriptor.pair(i)) for i in range(len(self) - 1))
 
+    def cuda(self, ordinal: int = 0) -> KroneckerChain:
+        """A copy in the memory of a CUDA device; this chain if it is there already."""
+        place = Place("cuda", as_int(ordinal, "ordinal", 32))
+        if self._place == place:
+            return self
+        return KroneckerChain(factor.cuda(place.ordinal) for factor in self._factors)
+
+    def cpu(self) -> KroneckerChain:
+        """A copy in host memory; this chain if it is there already."""
+        if not self._place.on_cuda:
+            return self
+        return KroneckerChain(factor.cpu() for factor in self._factors)
+
     def product(self, *, handle: Handle | None = None) -> Kronecker:
         """The product as one factor, summed in fp64 and rounded once; floating types.
 
@@ -334,6 +395,7 @@ class KroneckerChain(_Product, Sequence[Kronecker]):
         InvalidValueError
             Where neighbours are not chainable.
         """
+        self._require_host("product")
         source = self._descriptor()
         result = Kronecker.zeros(_sizes(source.product_shape()), dtype=self._dtype)
         _native.kronecker_multiply(native_handle(handle), source, result._descriptor(True))

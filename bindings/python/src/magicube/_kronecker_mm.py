@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, Iterable, Mapping
 
 from magicube import _native
-from magicube._arrays import AnyArray, address, as_float, as_int, choose, host_array
+from magicube._arrays import Stored, address, as_float, as_int, choose, contiguous
 from magicube._call import Call
 from magicube._device import Handle
 from magicube._dtypes import DType
@@ -113,6 +113,7 @@ def _execute(
     scales: Mapping[str, Scales],
     values: list[int],
 ) -> None:
+    scratch = call.lead.scratch(plan.workspace_bytes) if plan.workspace_bytes else None
     plan.execute(
         call.native(),
         as_float(alpha, "alpha"),
@@ -121,6 +122,7 @@ def _execute(
         Y.descriptor(),
         values,
         pointer_entries(scales),
+        0 if scratch is None else int(scratch.data_ptr()),
     )
 
 
@@ -156,7 +158,7 @@ def kronecker_mm(
     K : Kronecker or KroneckerChain
         M x N of fp32, fp16 or bf16; or one factor of int8.
     X : array
-        Of K's type, in host memory: n x N or (batch, n, N) batch first, N x n or (batch, N, n)
+        Of K's type, on K's device: n x N or (batch, n, N) batch first, N x n or (batch, N, n)
         batch last; row- or column-major with any leading dimension.
     layout : {"first", "last"}
         Which axis of X and Y counts vectors.
@@ -196,12 +198,13 @@ def kronecker_mm(
     InvalidValueError
         If a shape, a stride or a value breaks a rule.
     NotSupportedError
-        If the types do not go together, or an array lies in CUDA memory.
+        If the types do not go together.
+    DeviceMismatchError
+        If K and the arrays do not lie on one device.
     """
     K = check_kronecker(K, "K")
     choose(layout, _native.BATCH_LAYOUTS, "layout")
-    call = K._call(handle)
-    host_array(X, "X")  # raises for memory of a GPU, where this version does not compute
+    call = K._call(handle, ordered=False)
     operand = matrix(X, "X", dtype=K.dtype, call=call)
     count = operand.batch_count
     features, vectors = _features(K, transpose), _vectors(operand, layout)
@@ -377,7 +380,7 @@ class KroneckerMMPlan(Plan):
                 f"values is {'None' if per_call else 'given'}, but value_mode is "
                 f"{self._value_mode!r}: it is given for 'per_call' alone"
             )
-        own = self._own_values(values) if per_call else []
+        own = self._own_values(values, call) if per_call else []
         result, Y = _out_matrix(call, operand, self._features, self._layout, out, *self._y)
         _execute(
             plan, call, alpha, operand, beta, Y, self._batch_count, scales,
@@ -399,12 +402,13 @@ class KroneckerMMPlan(Plan):
             Unless the plan was made with value_mode "updatable".
         """
         plan = self._open()
-        own = self._own_values(values)
-        plan.update_values(self._call_of(handle).native(), [address(array) for array in own])
+        call = self._call_of(handle)
+        own = self._own_values(values, call)
+        plan.update_values(call.native(), [address(array) for array in own])
 
-    def _own_values(self, values: Any) -> list[AnyArray]:
+    def _own_values(self, values: Any, call: Call) -> list[Stored]:
         given = values._arrays if isinstance(values, (Kronecker, KroneckerChain)) else values
-        arrays = [host_array(x, f"values[{i}]")[0] for i, x in enumerate(given)]
+        arrays = [call.array(x, f"values[{i}]")[0] for i, x in enumerate(given)]
         if len(arrays) != len(self._patterns):
             raise InvalidValueError(
                 f"values holds {len(arrays)} arrays; K has {len(self._patterns)} factors"
@@ -414,7 +418,7 @@ class KroneckerMMPlan(Plan):
                 raise InvalidValueError(
                     f"values[{i}] has shape {array.shape}; it must be {pattern}"
                 )
-            flat = array.reshape(-1) if array.flags.c_contiguous else array
+            flat = array.reshape(array.size) if contiguous(array) else array
             check_values(flat, f"values[{i}]", array.size, self._x[0], None)
         return arrays
 
@@ -444,7 +448,7 @@ def kronecker_gradient(
     pattern : (int, int, int, int)
         (a, b, c, d) of the factor.
     X, dY : array
-        fp32, fp16 or bf16, both of one type, in host memory; shapes as X and Y of
+        fp32, fp16 or bf16, both of one type, on one device; shapes as X and Y of
         :func:`kronecker_mm`.
     layout : {"first", "last"}
     dtype : optional
@@ -454,6 +458,7 @@ def kronecker_gradient(
     Returns
     -------
     Kronecker
+        On the device of X.
 
     Raises
     ------
@@ -462,13 +467,14 @@ def kronecker_gradient(
     NotSupportedError
         If a type is none of these.
     """
-    for array, name in ((X, "X"), (dY, "dY")):
-        host_array(array, name)
     call = Call(handle)
     operand, upstream = matrix(X, "X", call=call), matrix(dY, "dY", call=call)
     result = Kronecker.zeros(
         as_pattern(pattern, "pattern"), dtype="fp32" if dtype is None else dtype
     )
+    if call.place.on_cuda:
+        values = call.empty(result.nnz, result._dtype.storage)
+        result = Kronecker(values.reshape(*result.pattern))
     _native.kronecker_gradient(
         call.native(), operand.descriptor(), upstream.descriptor(),
         choose(layout, _native.BATCH_LAYOUTS, "layout"), result._descriptor(True),

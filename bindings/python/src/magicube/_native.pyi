@@ -337,5 +337,6 @@ class KroneckerMMPlan(_Plan):
         Y: DnMat,
         values: Sequence[int],
         args: dict[str, int],
+        workspace: int,
     ) -> None: ...
     def update_values(self, handle: Handle, values: Sequence[int]) -> None: ...

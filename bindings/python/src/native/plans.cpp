@@ -229,7 +229,7 @@ std::vector<const void*> pointers(const std::vector<std::uintptr_t>& addresses) 
 
 void kronecker_mm(Plan<KroneckerMM>& plan, Handle& handle, float alpha, const DnMat& X, float beta,
                   const DnMat& Y, const std::vector<std::uintptr_t>& values,
-                  const py::dict& entries) {
+                  const py::dict& entries, std::uintptr_t workspace) {
     magicubeKroneckerMMArgs_t target = MAGICUBE_KRONECKER_MM_ARGS_INIT;
     Fields fields(entries);
     MAGICUBE_TAKE(k_scale);
@@ -239,8 +239,8 @@ void kronecker_mm(Plan<KroneckerMM>& plan, Handle& handle, float alpha, const Dn
     fields.finish();
     const auto list = pointers(values);
     if (!list.empty()) target.k_values = list.data();
-    plan.execute(handle, 0, &magicubeKroneckerMM, static_cast<const float*>(&alpha), X.get(),
-                 static_cast<const float*>(&beta), Y.target(),
+    plan.execute(handle, workspace, &magicubeKroneckerMM, static_cast<const float*>(&alpha),
+                 X.get(), static_cast<const float*>(&beta), Y.target(),
                  static_cast<const magicubeKroneckerMMArgs_t*>(&target));
 }
 

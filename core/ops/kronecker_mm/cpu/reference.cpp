@@ -6,6 +6,7 @@
 // most 2^14, so that it would take 2^39 of them to leave 53 bits. Only the last result is rounded.
 #include "core/ops/reference.hpp"
 #include "core/ops/kronecker_mm/cpu/tiles.hpp"
+#include "core/ops/kronecker_mm/stored_factors.hpp"
 
 namespace magicube::kronecker_mm {
 namespace {
@@ -13,22 +14,6 @@ namespace {
 using namespace cpu;
 
 constexpr int64_t width = 16;  // vectors of a tile
-
-// Where the copy of each factor's values lies in a plan's buffer.
-struct stored_factors {
-    std::vector<int64_t> offsets;
-    int64_t bytes = 0;
-
-    explicit stored_factors(const problem& p) {
-        buffer_layout layout;
-        for (const auto& factor : p.pattern.factors) {
-            const int64_t count = p.values == value_mode::per_call ? 0 : factor.value_count();
-            offsets.push_back(
-                layout.reserve(count, element_alignment(p.pattern.type), "problem's values"));
-        }
-        bytes = layout.bytes();
-    }
-};
 
 // Doubles of each of a slot's two buffers.
 int64_t buffer_length(const problem& p) {
@@ -100,18 +85,11 @@ class reference_plan final : public plan {
     reference_plan(const context& ctx, const kronecker_mm::problem& p, plan_resources resources)
         : plan(ctx, p, std::move(resources)), steps_(steps_of(p.pattern, p.transpose)), stored_(p) {
         if (p.values == value_mode::per_call) return;
-        std::vector<const void*> values;
-        for (const auto& factor : p.pattern.factors) values.push_back(factor.values);
-        reference_plan::pack_values(ctx, values.data());
+        reference_plan::pack_values(ctx, value_arrays(p).data());
     }
 
     void pack_values(const context& ctx, const void* const* values) override {
-        const auto& pattern = problem().pattern;
-        for (size_t i = 0; i < pattern.factors.size(); ++i) {
-            const int64_t bytes = storage_bytes(pattern.type, pattern.factors[i].value_count());
-            copy_memory(ctx, resources().buffer.data() + stored_.offsets[i], values[i],
-                        static_cast<size_t>(bytes));
-        }
+        stored_.copy(ctx, problem(), values, resources().buffer.data());
     }
 
     void run(const context& ctx, const arguments& args) const override {

@@ -12,7 +12,7 @@ import org.magicube.internal.magicubePlanInfo_t;
 /**
  * Products with a Kronecker-sparse factor or chain K, of N vectors at once. Vectors in rows: X is
  * N x cols(K), Y is N x rows(K), Y = act(scale * (X K^T) + beta * Y + bias); in columns: X is
- * cols(K) x N, Y is rows(K) x N, Y = act(scale * (K X) + beta * Y + bias). Runs on the CPU.
+ * cols(K) x N, Y is rows(K) x N, Y = act(scale * (K X) + beta * Y + bias).
  *
  * <p>K and X have one type: fp32, fp16 or bf16 (Y: fp32, fp16, bf16 or int8), or int8 (one factor;
  * Y: int32, fp32, fp16, bf16 or int8). Result of feature i of vector n, in SpMM's order, in fp32:

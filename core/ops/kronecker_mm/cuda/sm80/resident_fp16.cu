@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/kronecker_mm/cuda/sm80/resident_kernel.cuh"
+
+namespace magicube::kronecker_mm::sm80 {
+
+using operands = fp16_operands;
+extern const resident_instance resident_fp16[resident_instances];
+const resident_instance resident_fp16[resident_instances] = {
+    MAGICUBE_RESIDENT_TILINGS(MAGICUBE_RESIDENT)};
+
+}  // namespace magicube::kronecker_mm::sm80
