@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sparse attention: in one call, and in 8-bit integers from its three operations."""
+"""Sparse attention: in one call, of reals or integers, and from its three operations."""
 
 import numpy as np
 
@@ -21,12 +21,17 @@ def dense(mask):
 pattern = mc.patterns.sliding_window(tokens, tokens, before=window, first=8, vector_length=8)
 place = np.arange(tokens)
 behind = place[:, None] - place
-error = np.abs(
-    mc.attention(q, k, v, pattern, causal=True)
-    - dense((behind >= 0) & ((behind <= window) | (place < 8)))
-).max()
+exact = dense((behind >= 0) & ((behind <= window) | (place < 8)))
+error = np.abs(mc.attention(q, k, v, pattern, causal=True) - exact).max()
 print(f"{heads} heads, {tokens} tokens, {pattern.density:.0%} of the scores: error {error:.1e}")
 assert error < 1e-5
+
+# The same in int8: a scale a query, a key and a feature, probabilities of 8 bits.
+x = mc.quantize_attention(q, k, v, "int8")
+out = mc.attention(x.q, x.k, x.v, pattern, causal=True, **x.scales, out_dtype="fp32")
+error = np.linalg.norm(out - exact) / np.linalg.norm(exact)
+print(f"the same in int8: relative error {error:.4f}")
+assert error < 0.03
 
 # The same q, k and v as torch tensors (or anything with DLPack) would give a torch tensor.
 # Below: head 0 in int8. SDDMM, sparse softmax and SpMM share one layout.
