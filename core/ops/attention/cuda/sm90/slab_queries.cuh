@@ -9,7 +9,7 @@
 namespace magicube::attention::sm90 {
 
 constexpr float log2_e = 1.44269504f, ln_2 = 0.69314718f;
-constexpr float no_reference = -1e30f;  // below any score that is no infinity, in practice
+constexpr float no_reference = -3e38f;  // below any score but infinity and its neighbours
 
 // Which query head of which matrix a tile belongs to.
 struct head_place {
@@ -74,7 +74,7 @@ struct query_bundle {
                 q_scale[i] = call.scale.get() * log2_e;
             }
         }
-        irregular =
+        irregular |=
             !(q_scale[0] > 0 && q_scale[0] < INFINITY && q_scale[1] > 0 && q_scale[1] < INFINITY);
     }
 
@@ -153,9 +153,8 @@ __device__ __forceinline__ uint32_t write_bundle(const slab_arguments& args, con
         const int64_t query = first + lane % 4 * 2 + i;
         inside[i] = query < call.pattern.rows;
         row[i] = call.out.row(at.batch, at.head, inside[i] ? query : 0);
-        // NaN where a score was; 0 without a key.
-        again[i] = irregular || !(total > 0 && total < INFINITY);
         some[i] = queries.reference[i] > no_reference;
+        again[i] = irregular || !(total < INFINITY);  // NaN where a score was
         factor[i] = div_rn(1.0f, total);
         if (call.log_sum_exp && inside[i] && lane / 4 == 0) {
             const float statistic = (queries.reference[i] - Math::unit_log2) * ln_2 + logf(total);
