@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <memory>
 
 #include "cusparselt_api.hpp"
@@ -82,6 +83,7 @@ class pruned_product {
 
   private:
     static constexpr uint32_t alignment = 16;
+    static constexpr int64_t least_workspace = int64_t{64} << 20;
     static constexpr float one = 1, zero = 0;  // for integers, too
 
     void dense(cusparselt_object& matrix, int64_t rows, int64_t cols, cudaDataType type,
@@ -95,7 +97,8 @@ class pruned_product {
         size_t bytes = 0, buffer_bytes = 0;
         api_.check(api_.compressed_size(&api_.handle, &plan_, &bytes, &buffer_bytes),
                    "cusparseLtSpMMACompressedSize");
-        device_array compressed(static_cast<int64_t>(bytes));
+        // The search tries algorithms that want more than the one at hand.
+        device_array compressed(std::max(static_cast<int64_t>(bytes), elements.bytes()));
         const device_array buffer(static_cast<int64_t>(buffer_bytes));
         api_.check(api_.compress(&api_.handle, &plan_, elements.data(), compressed.data(),
                                  buffer.data(), session_.stream),
@@ -116,7 +119,7 @@ class pruned_product {
     void reserve_workspace() {
         size_t bytes = 0;
         api_.check(api_.workspace(&api_.handle, &plan_, &bytes), "cusparseLtMatmulGetWorkspace");
-        workspace_ = device_array(static_cast<int64_t>(bytes));
+        workspace_ = device_array(std::max(static_cast<int64_t>(bytes), least_workspace));
     }
 
     const cusparselt_api& api_;
