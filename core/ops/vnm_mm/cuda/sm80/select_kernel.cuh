@@ -27,7 +27,6 @@ namespace magicube::vnm_mm::sm80 {
 constexpr int cta_warps = 8;
 constexpr int cta_threads = cta_warps * 32;
 constexpr int most_shared_bytes = 110 * 1024;
-constexpr int most_stages = 8;
 
 template <class Operands, int TileRows, bool Narrow>
 struct select_traits {
@@ -42,9 +41,12 @@ struct select_traits {
     static constexpr int stage_metadata_bytes = TileRows / mma_rows * metadata_bytes;
     static constexpr int stage_bytes = b_bytes + values_bytes + stage_metadata_bytes;
     static constexpr int fitting = most_shared_bytes / stage_bytes;
+    // Of wide tiles six are enough, as measured; narrow ones wait for memory.
+    static constexpr int most_stages = Narrow ? 8 : 6;
     static constexpr int stages = fitting < most_stages ? fitting : most_stages;
     // Units between two barriers.
-    static constexpr int units_a_turn = stages >= 6 ? 2 : 1;
+    static constexpr int units_a_turn = Narrow ? 2 : 1;
+    static_assert(stages % units_a_turn == 0);
     // Of the tile's sums, with a gap that keeps the pairs of 4 rows in distinct banks.
     static constexpr int sum_pitch = tile_columns + 8;
     static constexpr int sum_bytes = TileRows * sum_pitch * 4;
@@ -56,7 +58,7 @@ struct select_traits {
 template <class Traits>
 class unit_copier {
   public:
-    __device__ unit_copier(const select_arguments& args) : args_(args) {
+    explicit __device__ unit_copier(const select_arguments& args) : args_(args) {
         const int64_t tile = blockIdx.x;
         const int64_t units = tile * args.units;
         values_ = args.values + blockIdx.z * args.values_apart + units * Traits::values_bytes;
@@ -66,19 +68,21 @@ class unit_copier {
         b_ = args.b + blockIdx.z * args.b_apart + column;
         const int64_t left = args.b_columns * Traits::element_bytes - column;
         bytes_ = static_cast<int>(max(int64_t{0}, min(left, int64_t{16})));
-        read_columns();
+#pragma unroll
+        for (int slot = 0; slot < Traits::units_a_turn; ++slot) read_columns(slot, slot);
     }
 
-    // Starts the copies of the next unit, as one group; of nothing past the last.
-    __device__ __forceinline__ void start(uint32_t stage) {
+    // Starts the copies of the next unit, as one group; of nothing past the last. Units take turns in
+    // the slots for the numbers of their rows.
+    __device__ __forceinline__ void start(uint32_t stage, int slot) {
         if (next_ < args_.units) {
 #pragma unroll
             for (int i = 0; i < rows_a_thread; ++i) {
                 if (!copies_rows()) break;
                 const int row = first_row() + i * rows_at_once;
-                const bool empty = rows_[i] < 0 || bytes_ == 0;
+                const bool empty = rows_[slot][i] < 0 || bytes_ == 0;
                 ptx::copy_async16(chunk_address<Traits::pitch>(stage, row, chunk()),
-                                  empty ? args_.b : b_ + rows_[i] * args_.b_pitch,
+                                  empty ? args_.b : b_ + rows_[slot][i] * args_.b_pitch,
                                   empty ? 0 : bytes_);
             }
             copy<Traits::values_bytes>(stage + Traits::b_bytes, values_);
@@ -86,13 +90,14 @@ class unit_copier {
                                                metadata_);
             values_ += Traits::values_bytes;
             metadata_ += Traits::stage_metadata_bytes;
+            read_columns(next_ + Traits::units_a_turn, slot);
             ++next_;
-            read_columns();
         }
         ptx::commit_copies();
     }
 
   private:
+    static constexpr int units_fetched_ahead = 16;
     static constexpr int chunks = Traits::pitch / 16;
     static constexpr int rows_at_once =
         cta_threads / chunks < unit_rows ? cta_threads / chunks : unit_rows;
@@ -110,11 +115,14 @@ class unit_copier {
         return rows_at_once * chunks == cta_threads || first_row() < unit_rows;
     }
 
-    __device__ __forceinline__ void read_columns() {
-        if (next_ >= args_.units || !copies_rows()) return;
+    __device__ __forceinline__ void read_columns(int unit, int slot) {
+        if (unit >= args_.units || !copies_rows()) return;
+        // Far ahead: what memory holds takes longer than a turn.
+        if (threadIdx.x % 32 == 0 && unit + units_fetched_ahead < args_.units)
+            ptx::prefetch(columns_ + (unit + units_fetched_ahead) * unit_rows);
 #pragma unroll
         for (int i = 0; i < rows_a_thread; ++i)
-            rows_[i] = columns_[next_ * unit_rows + i * rows_at_once];
+            rows_[slot][i] = columns_[unit * unit_rows + i * rows_at_once];
     }
 
     template <int Bytes>
@@ -133,7 +141,7 @@ class unit_copier {
     const uint8_t* b_;
     int bytes_;  // of this thread's chunk that lie in B
     int next_ = 0;
-    int64_t rows_[rows_a_thread];
+    int64_t rows_[Traits::units_a_turn][rows_a_thread];
 };
 
 template <class Operands, class Traits>
@@ -233,7 +241,8 @@ __global__ void __launch_bounds__(cta_threads, 2)
 
     unit_copier<traits> copier(args);
     constexpr int turn = traits::units_a_turn, ahead = traits::stages - turn;
-    for (int i = 0; i < ahead; ++i) copier.start(first_stage + i * traits::stage_bytes);
+#pragma unroll
+    for (int i = 0; i < ahead; ++i) copier.start(first_stage + i * traits::stage_bytes, i % turn);
     sums_of<Operands, traits> acc = {};
     int read = 0, write = ahead;
     const auto advance = [](int stage) { return stage + 1 == traits::stages ? 0 : stage + 1; };
@@ -242,7 +251,7 @@ __global__ void __launch_bounds__(cta_threads, 2)
         __syncthreads();  // the units are there, and all have left the stages before them
 #pragma unroll
         for (int i = 0; i < turn; ++i, write = advance(write))
-            copier.start(first_stage + write * traits::stage_bytes);
+            copier.start(first_stage + write * traits::stage_bytes, i);
 #pragma unroll
         for (int i = 0; i < turn; ++i, read = advance(read))
             if (i == 0 || unit + i < args.units)

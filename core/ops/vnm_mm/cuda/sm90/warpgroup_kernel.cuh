@@ -90,6 +90,9 @@ __device__ __forceinline__ void produce(const warpgroup_arguments& args, const s
     constexpr int parts = Traits::tile_columns / group_columns;  // 512 bytes of a row
     const sm80::select_arguments& s = args.select;
     ring_place<Traits::stages> place{0, 1};
+    uint32_t swizzled[8];
+#pragma unroll
+    for (int i = 0; i < 8; ++i) swizzled[i] = (lane % 8 ^ i) << 4;
     for (uint32_t tile = blockIdx.x; tile < args.tiles; tile += gridDim.x) {
         const tile_place t(args, tile);
         const int64_t units = int64_t{t.row_tile} * s.units;
@@ -108,6 +111,10 @@ __device__ __forceinline__ void produce(const warpgroup_arguments& args, const s
             bytes[i] = static_cast<uint32_t>(max(int64_t{0}, min(left, int64_t{16})));
             b[i] = s.b + t.matrix * s.b_apart + (bytes[i] == 0 ? 0 : column * 2);
         }
+        bool mine = args.b_pitch != 0;
+#pragma unroll
+        for (int i = 0; i < parts; ++i) mine = mine && bytes[i] == 16;
+        const bool whole = __all_sync(~0u, mine);
         int32_t next = s.units > 0 ? *columns : -1;
         for (int unit = 0; unit < s.units; ++unit) {
             const int32_t row = next;
@@ -125,16 +132,28 @@ __device__ __forceinline__ void produce(const warpgroup_arguments& args, const s
                                Traits::unit_metadata_bytes, full);
             }
             __syncwarp();
+            const uint32_t target = b_stage + warp * rows_a_warp * 128 + lane / 8 * panel_bytes;
+            if (whole && __all_sync(~0u, row >= 0)) {
+                // Little but the copies themselves: these instructions set the pace.
 #pragma unroll
-            for (int i = 0; i < rows_a_warp; ++i) {
-                const int32_t k = __shfl_sync(~0u, row, i);
-                const int in_unit = warp * rows_a_warp + i;
-                const uint32_t target =
-                    b_stage + lane / 8 * panel_bytes + in_unit * 128 + ((lane % 8 ^ i % 8) << 4);
+                for (int i = 0; i < rows_a_warp; ++i) {
+                    const auto k = static_cast<uint32_t>(__shfl_sync(~0u, row, i));
+                    const uint64_t from = uint64_t{k} * args.b_pitch;
 #pragma unroll
-                for (int j = 0; j < parts; ++j)
-                    ptx::copy_async16(target + j * 4 * panel_bytes,
-                                      k < 0 ? s.b : b[j] + k * s.b_pitch, k < 0 ? 0 : bytes[j]);
+                    for (int j = 0; j < parts; ++j)
+                        ptx::copy_async<16>(
+                            target + swizzled[i % 8] + i * 128 + j * 4 * panel_bytes, b[j] + from);
+                }
+            } else {
+#pragma unroll 1
+                for (int i = 0; i < rows_a_warp; ++i) {
+                    const int32_t k = __shfl_sync(~0u, row, i);
+#pragma unroll
+                    for (int j = 0; j < parts; ++j)
+                        ptx::copy_async16(
+                            target + ((lane % 8 ^ i % 8) << 4) + i * 128 + j * 4 * panel_bytes,
+                            k < 0 ? s.b : b[j] + k * s.b_pitch, k < 0 ? 0 : bytes[j]);
+                }
             }
             ptx::barrier_arrive_after_copies(full);
             place.advance();
@@ -153,12 +172,14 @@ __device__ __forceinline__ uint64_t matrix_in_shared(uint32_t address, uint32_t 
 }
 
 struct fp16_products {
+    using storage = half;
     static __device__ __forceinline__ void multiply(float (&d)[128], uint64_t a, uint64_t b,
                                                     uint32_t metadata, bool adds) {
         ptx::warpgroup_multiply_sparse_fp16(d, a, b, metadata, adds);
     }
 };
 struct bf16_products {
+    using storage = bfloat16;
     static __device__ __forceinline__ void multiply(float (&d)[128], uint64_t a, uint64_t b,
                                                     uint32_t metadata, bool adds) {
         ptx::warpgroup_multiply_sparse_bf16(d, a, b, metadata, adds);
@@ -215,10 +236,10 @@ __device__ __forceinline__ void consume(const warpgroup_arguments& args, const s
         if (args.select.units > 0 && lane == 0) ptx::barrier_arrive(before);
         const tile_place t(args, tile);
         constexpr int tile_rows = Traits::groups_down * group_rows;
-        store_sums(args.select.store, t.matrix,
-                   int64_t{t.row_tile} * tile_rows + down * group_rows + warp * mma_rows,
-                   int64_t{t.column_tile} * Traits::tile_columns + across * group_columns, sums,
-                   staged);
+        store_sums<typename Products::storage>(
+            args.select.store, t.matrix,
+            int64_t{t.row_tile} * tile_rows + down * group_rows + warp * mma_rows,
+            int64_t{t.column_tile} * Traits::tile_columns + across * group_columns, sums, staged);
     }
 }
 

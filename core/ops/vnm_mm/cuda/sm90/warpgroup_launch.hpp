@@ -14,6 +14,7 @@ struct warpgroup_arguments {
     sm80::select_arguments select;
     divisor row_tiles, column_tiles;
     uint32_t tiles;
+    uint32_t b_pitch;  // of `select`; 0 if it needs more than 32 bits
 };
 
 struct warpgroup_instance {

@@ -91,6 +91,7 @@ class warpgroup_plan final : public packed_plan {
         k.row_tiles = divisor(static_cast<uint32_t>(source().tiles()));
         k.column_tiles = divisor(column_tiles);
         k.tiles = k.row_tiles.value() * column_tiles * static_cast<uint32_t>(problem().batch_count);
+        k.b_pitch = args.b_pitch <= UINT32_MAX ? static_cast<uint32_t>(args.b_pitch) : 0;
         const auto ctas = std::min(k.tiles, static_cast<uint32_t>(ctas_));
         check(instance_.launch(k, ctas, ctx.stream), "warpgroup_kernel");
     }

@@ -3,6 +3,7 @@
 // part of shared memory, so that lanes get neighbours in C and the code of the epilogue stands once.
 #pragma once
 
+#include "core/device/cuda/ptx.cuh"
 #include "core/ops/spmm/cuda/store.cuh"
 
 namespace magicube::vnm_mm::sm90 {
@@ -113,11 +114,75 @@ __device__ __forceinline__ void store_any(const spmm::cuda::store_arguments& s, 
         });
 }
 
-// The 16 rows from `row` on and 256 columns from `column` on.
+__device__ __forceinline__ uint32_t packed(float first, float second, half) {
+    return ptx::pack_fp16(first, second);
+}
+__device__ __forceinline__ uint32_t packed(float first, float second, bfloat16) {
+    return ptx::pack_bf16(first, second);
+}
+
+// Of each four lanes, lane i gets word t of all four as its words 0 .. 3; t is its own number.
+__device__ __forceinline__ void exchange(uint32_t (&w)[4], int t) {
+    const uint32_t a = __shfl_xor_sync(~0u, t & 1 ? w[0] : w[1], 1);
+    const uint32_t b = __shfl_xor_sync(~0u, t & 1 ? w[2] : w[3], 1);
+    if (t & 1) {
+        w[0] = a, w[2] = b;
+    } else {
+        w[1] = a, w[3] = b;
+    }
+    const uint32_t c = __shfl_xor_sync(~0u, t & 2 ? w[0] : w[2], 2);
+    const uint32_t d = __shfl_xor_sync(~0u, t & 2 ? w[1] : w[3], 2);
+    if (t & 2) {
+        w[0] = c, w[1] = d;
+    } else {
+        w[2] = c, w[3] = d;
+    }
+}
+
+// Straight from registers: all 256 columns lie in an aligned, row-major C of 16 bits, the epilogue is
+// direct and has no factors of columns. 16 bytes a lane, four lanes a row.
+template <class Storage>
+__device__ __forceinline__ void store_whole(const spmm::cuda::store_arguments& s, int64_t batch,
+                                            int64_t row, int64_t column, const float (&sums)[128],
+                                            int lane) {
+    const scale_reader a_scale = s.a_scale.at(batch), bias = s.bias.at(batch);
+    const float alpha = s.alpha_pointer ? *s.alpha_pointer : s.alpha;
+    const int t = lane % 4;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+        const int64_t i = row + half * 8 + lane / 4;
+        const int64_t read = min(i, s.rows - 1);
+        const float scale = mul_rn(mul_rn(alpha, a_scale[read]), s.b_scale.absent);
+        const float addend = fma_rn(0.0f, 0.0f, bias[read]);
+        auto* c =
+            static_cast<Storage*>(s.c) + batch * s.batch_stride + i * s.row_stride + column + t * 8;
+#pragma unroll
+        for (int j = 0; j < 32; j += 4) {
+            uint32_t words[4];
+#pragma unroll
+            for (int k = 0; k < 4; ++k) {
+                const int at = 4 * (j + k) + 2 * half;
+                words[k] = packed(fma_rn(scale, sums[at], addend),
+                                  fma_rn(scale, sums[at + 1], addend), Storage{});
+            }
+            exchange(words, t);
+            if (i < s.rows)
+                *reinterpret_cast<uint4*>(c + j * 8) =
+                    make_uint4(words[0], words[1], words[2], words[3]);
+        }
+    }
+}
+
+// The 16 rows from `row` on and 256 columns from `column` on. Operands are of type Operand.
+template <class Operand>
 __device__ __forceinline__ void store_sums(const spmm::cuda::store_arguments& s, int64_t batch,
                                            int64_t row, int64_t column, const float (&sums)[128],
                                            float* staged) {
     const int lane = threadIdx.x % 32;
+    constexpr dtype operand = std::is_same_v<Operand, half> ? dtype::fp16 : dtype::bf16;
+    if (s.type == operand && s.direct && s.aligned && s.col_stride == 1 && !s.b_scale.data &&
+        column + 256 <= s.cols)
+        return store_whole<Operand>(s, batch, row, column, sums, lane);
 #pragma unroll 1
     for (int block = 0; block < 8; ++block, column += staged_columns) {
         if (row >= s.rows || column >= s.cols) return;
