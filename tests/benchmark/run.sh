@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Times SpMM and products of V:N:M on this machine's GPU against the dense and sparse libraries found here, and prints the
-# Markdown for tests/benchmark/RESULTS.md: under each heading the command and its table.
+# Times SpMM and products of V:N:M on this machine's GPU against the dense and sparse libraries
+# found here, and prints the Markdown for tests/benchmark/RESULTS.md: under each heading the command
+# and its table.
 #
 #   tests/benchmark/run.sh [REGEX]        only the headings that match
 #
 # MAGICUBE_BENCH           the program; built in build/gpu if unset
 # MAGICUBE_BENCH_SECONDS   time for each side in each of three rounds (0.5)
-# MAGICUBE_BENCH_LIBRARY_PATH   folders of cuBLASLt, cuSPARSE and cuSPARSELt; if unset, those of Python's wheels
+# MAGICUBE_BENCH_LIBRARY_PATH   folders of cuBLASLt, cuSPARSE and cuSPARSELt; if unset, those of
+#                               Python's wheels
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 wanted=${1:-.}
@@ -36,7 +38,8 @@ table() { # heading, then options
     shift
     [[ $heading =~ $wanted ]] || return 0
     printf '\n### %s\n`magicube-bench %s %s`\n\n' "$heading" "$operation" "$*"
-    "$MAGICUBE_BENCH" "$operation" "$@" --seconds "$seconds" --markdown || failures=$((failures + 1))
+    "$MAGICUBE_BENCH" "$operation" "$@" --seconds "$seconds" --markdown ||
+        failures=$((failures + 1))
 }
 
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// As ptx.cuh: sparse products of a warpgroup (wgmma), and what feeds them. Apart, since few kernels use
-// them and all would be compiled anew.
+// As ptx.cuh: sparse products of a warpgroup (wgmma), and what feeds them. Apart, since few kernels
+// use them and all would be compiled anew.
 #pragma once
 
 #include <cstdint>

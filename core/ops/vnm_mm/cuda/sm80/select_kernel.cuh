@@ -5,10 +5,10 @@
 // Computes  C = epilogue(A * B), A packed as select_format.hpp says, types of 8 or 16 bits.
 // Layout    a stage of shared memory holds a unit: 64 rows of B, swizzled (select_operands.cuh),
 //           the values and the metadata of the tile. At the end the stages hold the tile's sums.
-// Mapping   blockIdx: row tile, column tile, matrix. 8 warps, each `warp_rows` rows by 32 columns: two
-//           rows of four warps for tiles of 128 rows, one row of eight otherwise. Of narrow tiles, for
-//           few columns, whose time is that of reading A, each warp has 16 rows.
-//           All threads copy a stage, 16 bytes at a time, all stages but those of a turn ahead of the
+// Mapping   blockIdx: row tile, column tile, matrix. 8 warps, each `warp_rows` rows by 32 columns:
+//           two rows of four warps for tiles of 128 rows, one row of eight otherwise. Of narrow
+//           tiles, for few columns, whose time is that of reading A, each warp has 16 rows. All
+//           threads copy a stage, 16 bytes at a time, all stages but those of a turn ahead of the
 //           products.
 // Shared    stages * stage_bytes, at most 110 KB, so that two CTAs share a multiprocessor.
 // Architecture sm_80 and newer (e4m3: sm_89). Rows of B aligned to 16 bytes.
@@ -72,8 +72,8 @@ class unit_copier {
         for (int slot = 0; slot < Traits::units_a_turn; ++slot) read_columns(slot, slot);
     }
 
-    // Starts the copies of the next unit, as one group; of nothing past the last. Units take turns in
-    // the slots for the numbers of their rows.
+    // Starts the copies of the next unit, as one group; of nothing past the last. Units take turns
+    // in the slots for the numbers of their rows.
     __device__ __forceinline__ void start(uint32_t stage, int slot) {
         if (next_ < args_.units) {
 #pragma unroll

@@ -39,8 +39,8 @@ struct select_instance {
     cudaError_t (*launch)(const select_arguments&, dim3 grid, cudaStream_t);
 };
 
-// KINDS(ROW) has a row for each kind of operands, each compiled for tiles of 32, 64 and 128 rows, wide
-// and narrow.
+// KINDS(ROW) has a row for each kind of operands, each compiled for tiles of 32, 64 and 128 rows,
+// wide and narrow.
 #define MAGICUBE_SELECT_KINDS(ROW) ROW(s8) ROW(e4m3) ROW(fp16) ROW(bf16)
 
 #define MAGICUBE_SELECT(KIND)                                                                 \

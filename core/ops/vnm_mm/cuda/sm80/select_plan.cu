@@ -126,8 +126,8 @@ class select_plan final : public packed_plan {
     const select_instance& narrow_;
 };
 
-// The rows of B that all tiles gather, over what a multiprocessor gets from L2, or the products; for
-// few columns A's bytes over the memory's bandwidth. As measured on an H200.
+// The rows of B that all tiles gather, over what a multiprocessor gets from L2, or the products;
+// for few columns A's bytes over the memory's bandwidth. As measured on an H200.
 double cost(const context& ctx, const problem& p) {
     constexpr double launch_us = 4, clocks_per_us = 1700, bytes_per_clock = 18;
     constexpr double products_per_clock = 1300;  // of 16-bit operands, as if dense

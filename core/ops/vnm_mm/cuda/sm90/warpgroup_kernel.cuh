@@ -3,13 +3,14 @@
 // SpMM of V:N:M on Hopper: wgmma with a sparse A on the rows of B that a block row selects.
 //
 // Computes  C = epilogue(A * B), 16-bit types, A packed as sm80/select_format.hpp says.
-// Layout    a stage of the two rings holds a unit: 64 selected rows of B in panels of 64 columns (rows
-//           of 128 bytes, 16-byte chunk c of row k at c ^ (k % 8)); the tile's values and metadata.
+// Layout    a stage of the two rings holds a unit: 64 selected rows of B in panels of 64 columns
+//           (rows of 128 bytes, 16-byte chunk c of row k at c ^ (k % 8)); the tile's values and
+//           metadata.
 // Mapping   a persistent CTA takes tiles of 128 x 256, or of 64 x 512 where V is 64. Two warpgroups
 //           own 64 x 256 sums each; a third one copies: its four warps the rows of B, 16 bytes a
 //           lane, its first thread A. mbarriers order the ring.
-// Shared    227 KB: 5 stages (3 of the wider tiles) and 20 KB through which sums go to C, 16 rows x 32 columns a warp
-//           at a time. Architecture sm_90a. Rows of B aligned to 16 bytes.
+// Shared    227 KB: 5 stages (3 of the wider tiles) and 20 KB through which sums go to C, 16 rows x
+//           32 columns a warp at a time. Architecture sm_90a. Rows of B aligned to 16 bytes.
 // Bound     the bytes of the selected rows and of A from L2: 1130 clocks a stage at 37 a clock.
 // Source    V:N:M and the selection of columns: VENOM, arXiv 2310.02065.
 #pragma once
@@ -254,7 +255,8 @@ __global__ void __launch_bounds__(cta_threads, 1)
     shared_places at;
     at.b_ring = (ptx::shared_address(shared) + 1023) & ~1023u;
     at.a_ring = at.b_ring + traits::stages * traits::b_bytes;
-    // A pointer rather than an address, so that the distances of a loop become part of instructions.
+    // A pointer rather than an address, so that the distances of a loop become part of
+    // instructions.
     at.staged = reinterpret_cast<float*>(
         shared + (at.a_ring + traits::stages * traits::a_bytes - ptx::shared_address(shared)));
     at.full = ptx::shared_address(barriers);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a warp's sums of wgmma, 16 rows by 256 columns, go to C: 32 columns at a time through its own
-// part of shared memory, so that lanes get neighbours in C and the code of the epilogue stands once.
+// part of shared memory, so that lanes get neighbours in C and the code of the epilogue stands
+// once.
 #pragma once
 
 #include "core/device/cuda/ptx.cuh"
@@ -14,7 +15,8 @@ constexpr int staged_pitch = 40;
 constexpr int staged_rows = 16;
 constexpr int staged_bytes = staged_rows * staged_pitch * 4;
 
-// Sums 16 * Block and on: lane g * 4 + t has columns 8 i + 2 t and the next of the rows g and g + 8.
+// Sums 16 * Block and on: lane g * 4 + t has columns 8 i + 2 t and the next of the rows g and g +
+// 8.
 template <int Block>
 __device__ __forceinline__ void stage_block(const float (&sums)[128], float* staged, int lane) {
 #pragma unroll
@@ -139,8 +141,8 @@ __device__ __forceinline__ void exchange(uint32_t (&w)[4], int t) {
     }
 }
 
-// Straight from registers: all 256 columns lie in an aligned, row-major C of 16 bits, the epilogue is
-// direct and has no factors of columns. 16 bytes a lane, four lanes a row.
+// Straight from registers: all 256 columns lie in an aligned, row-major C of 16 bits, the epilogue
+// is direct and has no factors of columns. 16 bytes a lane, four lanes a row.
 template <class Storage>
 __device__ __forceinline__ void store_whole(const spmm::cuda::store_arguments& s, int64_t batch,
                                             int64_t row, int64_t column, const float (&sums)[128],
