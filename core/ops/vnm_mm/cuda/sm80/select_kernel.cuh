@@ -97,7 +97,6 @@ class unit_copier {
     }
 
   private:
-    static constexpr int units_fetched_ahead = 16;
     static constexpr int chunks = Traits::pitch / 16;
     static constexpr int rows_at_once =
         cta_threads / chunks < unit_rows ? cta_threads / chunks : unit_rows;
@@ -117,9 +116,6 @@ class unit_copier {
 
     __device__ __forceinline__ void read_columns(int unit, int slot) {
         if (unit >= args_.units || !copies_rows()) return;
-        // Far ahead: what memory holds takes longer than a turn.
-        if (threadIdx.x % 32 == 0 && unit + units_fetched_ahead < args_.units)
-            ptx::prefetch(columns_ + (unit + units_fetched_ahead) * unit_rows);
 #pragma unroll
         for (int i = 0; i < rows_a_thread; ++i)
             rows_[slot][i] = columns_[unit * unit_rows + i * rows_at_once];
