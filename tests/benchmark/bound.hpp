@@ -26,8 +26,9 @@ struct bound {
 };
 
 // The greatest of the three times at this clock: shared memory at 128 bytes a clock and
-// multiprocessor (left out for V:N:M, whose wide tiles read each row of B many times or once), the Tensor Cores at the rates measured on sm_90 (left out on other GPUs), device
-// memory at the rate of a large copy.
+// multiprocessor (left out for V:N:M, whose wide tiles read each row of B many times or once), the
+// Tensor Cores at the rates measured on sm_90 (left out on other GPUs), device memory at the rate
+// of a large copy.
 bound find_bound(const session& s, const spmm_case& c, const work& w, double megahertz);
 
 }  // namespace bench

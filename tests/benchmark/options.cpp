@@ -12,7 +12,8 @@ const char* const usage =
 
   --m, --k N            sizes (4096)
   --n N[,N...]          size, or several (4096)
-  --vector-length V[,V...]   spmm: 1, 2, 4, 8, 16, 32 or 64 (8); vnm: 1, 16, 32, 64, 128 or 256 (128)
+  --vector-length V[,V...]   spmm: 1, 2, 4, 8, 16, 32 or 64 (8)
+                        vnm: 1, 16, 32, 64, 128 or 256 (128)
   --stride S            spmm: slots a chunk of A's layout; 0: the default (0)
   --sparsity S[,S...]   spmm: share of vectors that do not exist (0.9)
   --group M[,M...]      vnm: columns of a group, of which a row keeps two; 4 is plain 2:4 (8)

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Times SpMM on this machine's GPU against the dense and sparse libraries found here, and prints the
-# Markdown for tests/benchmark/RESULTS.md: under each heading the command and its table.
+# Times SpMM and products of V:N:M on this machine's GPU against the dense and sparse libraries
+# found here, and prints the Markdown for tests/benchmark/RESULTS.md: under each heading the command
+# and its table.
 #
 #   tests/benchmark/run.sh [REGEX]        only the headings that match
 #
 # MAGICUBE_BENCH           the program; built in build/gpu if unset
 # MAGICUBE_BENCH_SECONDS   time for each side in each of three rounds (0.5)
-# MAGICUBE_BENCH_LIBRARY_PATH   folders of cuBLASLt and cuSPARSE; if unset, those of Python's wheels
+# MAGICUBE_BENCH_LIBRARY_PATH   folders of cuBLASLt, cuSPARSE and cuSPARSELt; if unset, those of
+#                               Python's wheels
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 wanted=${1:-.}
@@ -30,12 +32,14 @@ print(":".join(lib for root in nvidia.__path__ for lib in glob.glob(root + "/*/l
 fi
 
 failures=0
+operation=spmm
 table() { # heading, then options
     local heading=$1
     shift
     [[ $heading =~ $wanted ]] || return 0
-    printf '\n### %s\n`magicube-bench spmm %s`\n\n' "$heading" "$*"
-    "$MAGICUBE_BENCH" spmm "$@" --seconds "$seconds" --markdown || failures=$((failures + 1))
+    printf '\n### %s\n`magicube-bench %s %s`\n\n' "$heading" "$operation" "$*"
+    "$MAGICUBE_BENCH" "$operation" "$@" --seconds "$seconds" --markdown ||
+        failures=$((failures + 1))
 }
 
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
@@ -60,4 +64,12 @@ table "Tails, ld a multiple of 16" --m 4093 --k 4093 --n 4093 --ld-padding 3 --b
 table "Tails, ld a multiple of 1" --m 4093 --k 4093 --n 4093 --baseline
 table "Log-normal rows" --pattern lognormal --baseline
 table "Sparse libraries" --m 2048 --k 2048 --n 1024 --sparsity 0.7,0.9 --peers
+operation=vnm
+table "V:N:M, fp16" --group 8,16,40 --peers=cuBLASLt-fp16
+table "V:N:M, fp16, 1024 rows" --m 1024 --group 8,16,40 --peers=cuBLASLt-fp16
+table "V:N:M, fp16, shorter vectors" --vector-length 64,32 --group 8
+table "V:N:M, int8" --type int8 --group 8,16 --peers=cuBLASLt-int8
+table "Plain 2:4, fp16" --group 4 --peers=cuSPARSELt
+table "Plain 2:4, int8" --type int8 --group 4 --peers=cuSPARSELt
+table "V:N:M, decode, cold" --m 28672 --k 8192 --n 16 --cold --peers=cuBLASLt-fp16
 exit $((failures > 0))

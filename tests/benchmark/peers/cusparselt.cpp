@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <memory>
 
 #include "cusparselt_api.hpp"
@@ -18,12 +19,12 @@ constexpr pruned_types int8_types{MAGICUBE_INT8, MAGICUBE_INT32, CUDA_R_8I, CUDA
 constexpr pruned_types fp16_types{MAGICUBE_FP16, MAGICUBE_FP16, CUDA_R_16F, CUDA_R_16F,
                                   cusparselt_api::compute_32f};
 
-// C = A B with A of 2:4, row-major; the orders of B and C are given. The library's own search has
-// chosen the algorithm before the first launch.
+// C = A B with A of 2:4; K is contiguous in A and B, as its int8 kernels ask for; the order of C is
+// given. The library's own search has chosen the algorithm before the first launch.
 class pruned_product {
   public:
-    pruned_product(const session& s, const spmm_case& c, const pruned_types& types, int b_order,
-                   int c_order, bool cold)
+    pruned_product(const session& s, const spmm_case& c, const pruned_types& types, int c_order,
+                   bool cold)
         : api_(cusparselt_api::instance()), session_(s) {
         constexpr int64_t multiple = 32;  // of its sizes
         const int64_t m = round_up(c.m, multiple), k = round_up(c.k, multiple);
@@ -31,7 +32,7 @@ class pruned_product {
         api_.check(api_.structured_init(&api_.handle, &a_matrix_, m, k, k, alignment,
                                         types.operand_type, api_.row, api_.half_sparse),
                    "cusparseLtStructuredDescriptorInit");
-        dense(b_matrix_, k, n, types.operand_type, b_order);
+        dense(b_matrix_, k, n, types.operand_type, api_.col);
         dense(c_matrix_, m, n, types.result_type, c_order);
         api_.check(
             api_.matmul_init(&api_.handle, &matmul_, api_.not_transposed, api_.not_transposed,
@@ -82,6 +83,8 @@ class pruned_product {
 
   private:
     static constexpr uint32_t alignment = 16;
+    // Its search splits K, whatever the workspace that the plan asked for.
+    static constexpr int64_t least_workspace = int64_t{512} << 20;
     static constexpr float one = 1, zero = 0;  // for integers, too
 
     void dense(cusparselt_object& matrix, int64_t rows, int64_t cols, cudaDataType type,
@@ -95,7 +98,8 @@ class pruned_product {
         size_t bytes = 0, buffer_bytes = 0;
         api_.check(api_.compressed_size(&api_.handle, &plan_, &bytes, &buffer_bytes),
                    "cusparseLtSpMMACompressedSize");
-        device_array compressed(static_cast<int64_t>(bytes));
+        // The search tries algorithms that want more than the one at hand.
+        device_array compressed(std::max(static_cast<int64_t>(bytes), elements.bytes()));
         const device_array buffer(static_cast<int64_t>(buffer_bytes));
         api_.check(api_.compress(&api_.handle, &plan_, elements.data(), compressed.data(),
                                  buffer.data(), session_.stream),
@@ -116,7 +120,7 @@ class pruned_product {
     void reserve_workspace() {
         size_t bytes = 0;
         api_.check(api_.workspace(&api_.handle, &plan_, &bytes), "cusparseLtMatmulGetWorkspace");
-        workspace_ = device_array(static_cast<int64_t>(bytes));
+        workspace_ = device_array(std::max(static_cast<int64_t>(bytes), least_workspace));
     }
 
     const cusparselt_api& api_;
@@ -130,21 +134,19 @@ class pruned_product {
 
 std::vector<side> cusparselt(const session& s, const spmm_case& c, bool cold) {
     const auto& api = cusparselt_api::instance();
+    // With 0.8.1 on an H200 a launch after the search read memory that is not there; why is not known.
+    if (c.lhs != MAGICUBE_INT8) fail("its fp16 products ended in an illegal memory access");
     const auto& types = c.lhs == MAGICUBE_INT8 ? int8_types : fp16_types;
     std::vector<side> sides;
     std::string reason;
-    for (const int b_order : {api.col, api.row}) {
-        for (const int c_order : {api.col, api.row}) {
-            try {
-                const auto product =
-                    std::make_shared<pruned_product>(s, c, types, b_order, c_order, cold);
-                const auto name = [&](int order) { return order == api.row ? "row" : "column"; };
-                sides.push_back(
-                    {"", text(product->algorithm(), ", B ", name(b_order), ", C ", name(c_order)),
-                     product->copies(), [product](int copy) { product->launch(copy); }});
-            } catch (const failure& error) {
-                reason = error.what();  // it has no kernel for these orders
-            }
+    for (const int c_order : {api.col, api.row}) {
+        try {
+            const auto product = std::make_shared<pruned_product>(s, c, types, c_order, cold);
+            sides.push_back(
+                {"", text(product->algorithm(), c_order == api.row ? ", C row" : ", C column"),
+                 product->copies(), [product](int copy) { product->launch(copy); }});
+        } catch (const failure& error) {
+            reason = error.what();  // it has no kernel for this order
         }
     }
     if (sides.empty()) fail(reason);

@@ -168,6 +168,32 @@ TEST_CASE("SpMM of V:N:M: many tiles of columns and rows, a smaller N than plann
     CHECK(run(test) == "");
 }
 
+TEST_CASE("SpMM of V:N:M: wide and narrow tiles, more units than stages, more tiles than CTAs") {
+    uint64_t seed = 55'000;
+    for (const auto pair :
+         {precision_pair{dtype::fp16, dtype::fp16}, precision_pair{dtype::bf16, dtype::bf16},
+          precision_pair{dtype::int8, dtype::int8}})
+        for (const int64_t v : {1, 32, 64, 128, 256})
+            for (const int64_t n : {16, 32, 33, 72, 264, 520}) {
+                auto test = vnm_case(pair, v, v == 1 ? 4 : 8);
+                test.m = v < 64 ? 140 : 2 * v + 17;
+                test.k = n > 72 ? 333 : 1100;
+                test.n = n;
+                test.gap = seed % 2 ? 0 : 8;
+                test.columns = static_cast<selection>(seed % 4);
+                test.c = seed % 3 == 0 ? kind::fp32 : seed % 3 == 1 ? kind::fp16 : kind::bf16;
+                test.a_scale = seed % 5 ? granularity::none : granularity::row;
+                test.b_scale = seed % 7 ? granularity::none : granularity::col;
+                test.bias = seed % 4 == 0;
+                test.beta = seed % 6 ? 0.0f : 0.5f;
+                test.c_col = seed % 11 == 0;
+                test.batch = seed % 13 ? 1 : 2;
+                test.alpha = is_integer(pair.lhs) ? 0.001953f : 0.37f;
+                test.seed = ++seed;
+                CHECK(run(test) == "");
+            }
+}
+
 TEST_CASE("SpMM of V:N:M: NaN and infinity in columns that no block row selects never reach C") {
     uint64_t seed = 54'000;
     for (const auto pair : vnm_pairs) {

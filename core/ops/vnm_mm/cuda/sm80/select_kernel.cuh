@@ -5,9 +5,11 @@
 // Computes  C = epilogue(A * B), A packed as select_format.hpp says, types of 8 or 16 bits.
 // Layout    a stage of shared memory holds a unit: 64 rows of B, swizzled (select_operands.cuh),
 //           the values and the metadata of the tile. At the end the stages hold the tile's sums.
-// Mapping   blockIdx: row tile, column tile, matrix. 8 warps side by side, each `warp_rows` rows by
-//           32 columns: two rows of four warps for tiles of 128 rows, one row of eight otherwise.
-//           All threads copy a stage, 16 bytes at a time, `stages` - 1 units ahead of the products.
+// Mapping   blockIdx: row tile, column tile, matrix. 8 warps, each `warp_rows` rows by 32 columns:
+//           two rows of four warps for tiles of 128 rows, one row of eight otherwise. Of narrow
+//           tiles, for few columns, whose time is that of reading A, each warp has 16 rows. All
+//           threads copy a stage, 16 bytes at a time, all stages but those of a turn ahead of the
+//           products.
 // Shared    stages * stage_bytes, at most 110 KB, so that two CTAs share a multiprocessor.
 // Architecture sm_80 and newer (e4m3: sm_89). Rows of B aligned to 16 bytes.
 // Bound     the bytes of the selected rows from L2 (37 a clock and multiprocessor on the H200),
@@ -25,12 +27,11 @@ namespace magicube::vnm_mm::sm80 {
 constexpr int cta_warps = 8;
 constexpr int cta_threads = cta_warps * 32;
 constexpr int most_shared_bytes = 110 * 1024;
-constexpr int most_stages = 6;
 
-template <class Operands, int TileRows>
+template <class Operands, int TileRows, bool Narrow>
 struct select_traits {
     static constexpr int element_bytes = Operands::element_bytes;
-    static constexpr int warps_down = TileRows == 128 ? 2 : 1;
+    static constexpr int warps_down = Narrow ? TileRows / mma_rows : TileRows == 128 ? 2 : 1;
     static constexpr int warp_rows = TileRows / warps_down;
     static constexpr int row_sets = warp_rows / mma_rows;  // of a warp
     static constexpr int tile_columns = cta_warps / warps_down * warp_columns;
@@ -40,7 +41,12 @@ struct select_traits {
     static constexpr int stage_metadata_bytes = TileRows / mma_rows * metadata_bytes;
     static constexpr int stage_bytes = b_bytes + values_bytes + stage_metadata_bytes;
     static constexpr int fitting = most_shared_bytes / stage_bytes;
+    // Of wide tiles six are enough, as measured; narrow ones wait for memory.
+    static constexpr int most_stages = Narrow ? 8 : 6;
     static constexpr int stages = fitting < most_stages ? fitting : most_stages;
+    // Units between two barriers.
+    static constexpr int units_a_turn = Narrow ? 2 : 1;
+    static_assert(stages % units_a_turn == 0);
     // Of the tile's sums, with a gap that keeps the pairs of 4 rows in distinct banks.
     static constexpr int sum_pitch = tile_columns + 8;
     static constexpr int sum_bytes = TileRows * sum_pitch * 4;
@@ -52,7 +58,7 @@ struct select_traits {
 template <class Traits>
 class unit_copier {
   public:
-    __device__ unit_copier(const select_arguments& args) : args_(args) {
+    explicit __device__ unit_copier(const select_arguments& args) : args_(args) {
         const int64_t tile = blockIdx.x;
         const int64_t units = tile * args.units;
         values_ = args.values + blockIdx.z * args.values_apart + units * Traits::values_bytes;
@@ -62,18 +68,21 @@ class unit_copier {
         b_ = args.b + blockIdx.z * args.b_apart + column;
         const int64_t left = args.b_columns * Traits::element_bytes - column;
         bytes_ = static_cast<int>(max(int64_t{0}, min(left, int64_t{16})));
-        read_columns();
+#pragma unroll
+        for (int slot = 0; slot < Traits::units_a_turn; ++slot) read_columns(slot, slot);
     }
 
-    // Starts the copies of the next unit, as one group; of nothing past the last.
-    __device__ __forceinline__ void start(uint32_t stage) {
+    // Starts the copies of the next unit, as one group; of nothing past the last. Units take turns
+    // in the slots for the numbers of their rows.
+    __device__ __forceinline__ void start(uint32_t stage, int slot) {
         if (next_ < args_.units) {
 #pragma unroll
             for (int i = 0; i < rows_a_thread; ++i) {
+                if (!copies_rows()) break;
                 const int row = first_row() + i * rows_at_once;
-                const bool empty = rows_[i] < 0 || bytes_ == 0;
+                const bool empty = rows_[slot][i] < 0 || bytes_ == 0;
                 ptx::copy_async16(chunk_address<Traits::pitch>(stage, row, chunk()),
-                                  empty ? args_.b : b_ + rows_[i] * args_.b_pitch,
+                                  empty ? args_.b : b_ + rows_[slot][i] * args_.b_pitch,
                                   empty ? 0 : bytes_);
             }
             copy<Traits::values_bytes>(stage + Traits::b_bytes, values_);
@@ -81,17 +90,17 @@ class unit_copier {
                                                metadata_);
             values_ += Traits::values_bytes;
             metadata_ += Traits::stage_metadata_bytes;
+            read_columns(next_ + Traits::units_a_turn, slot);
             ++next_;
-            read_columns();
         }
         ptx::commit_copies();
     }
 
   private:
     static constexpr int chunks = Traits::pitch / 16;
-    static constexpr int rows_at_once = cta_threads / chunks;
+    static constexpr int rows_at_once =
+        cta_threads / chunks < unit_rows ? cta_threads / chunks : unit_rows;
     static constexpr int rows_a_thread = unit_rows / rows_at_once;
-    static_assert(chunks >= 8, "the swizzle permutes 8 chunks");
 
     __device__ static int chunk() {
         return threadIdx.x % chunks;
@@ -100,11 +109,16 @@ class unit_copier {
         return threadIdx.x / chunks;
     }
 
-    __device__ __forceinline__ void read_columns() {
-        if (next_ >= args_.units) return;
+    // Of narrow tiles of bytes not all threads do.
+    __device__ static bool copies_rows() {
+        return rows_at_once * chunks == cta_threads || first_row() < unit_rows;
+    }
+
+    __device__ __forceinline__ void read_columns(int unit, int slot) {
+        if (unit >= args_.units || !copies_rows()) return;
 #pragma unroll
         for (int i = 0; i < rows_a_thread; ++i)
-            rows_[i] = columns_[next_ * unit_rows + i * rows_at_once];
+            rows_[slot][i] = columns_[unit * unit_rows + i * rows_at_once];
     }
 
     template <int Bytes>
@@ -123,7 +137,7 @@ class unit_copier {
     const uint8_t* b_;
     int bytes_;  // of this thread's chunk that lie in B
     int next_ = 0;
-    int64_t rows_[rows_a_thread];
+    int64_t rows_[Traits::units_a_turn][rows_a_thread];
 };
 
 template <class Operands, class Traits>
@@ -172,9 +186,12 @@ __device__ __forceinline__ void store_as(const spmm::cuda::store_arguments& s, c
     };
     using std::integral_constant;
     if (s.col_stride == 1) {
-        for (int row = warp * 2; row < TileRows; row += cta_warps * 2)
-            store(integral_constant<int, Traits::tile_columns / 64>{}, integral_constant<int, 64>{},
-                  row, lane * 2);
+        constexpr int lanes = Traits::tile_columns < 64 ? Traits::tile_columns / 2 : 32;  // a row
+        constexpr int step = lanes * 2;
+        for (int row = (warp * 32 + lane) / lanes * 2; row < TileRows;
+             row += cta_threads / lanes * 2)
+            store(integral_constant<int, Traits::tile_columns / step>{},
+                  integral_constant<int, step>{}, row, lane % lanes * 2);
     } else {
         // 16 pairs of rows by 2 pairs of columns.
         for (int block = warp; block < TileRows / 32 * (Traits::tile_columns / 16);
@@ -207,10 +224,10 @@ __device__ __forceinline__ void store_sums(const spmm::cuda::store_arguments& s,
     }
 }
 
-template <class Operands, int TileRows>
+template <class Operands, int TileRows, bool Narrow>
 __global__ void __launch_bounds__(cta_threads, 2)
     select_kernel(const __grid_constant__ select_arguments args) {
-    using traits = select_traits<Operands, TileRows>;
+    using traits = select_traits<Operands, TileRows, Narrow>;
     using sum = typename Operands::sum;
     MAGICUBE_DYNAMIC_SHARED(uint8_t, shared, 128);
     const uint32_t first_stage = ptx::shared_address(shared);
@@ -219,18 +236,23 @@ __global__ void __launch_bounds__(cta_threads, 2)
     const int column = warp / traits::warps_down * warp_columns;
 
     unit_copier<traits> copier(args);
-    for (int i = 0; i + 1 < traits::stages; ++i)
-        copier.start(first_stage + i * traits::stage_bytes);
+    constexpr int turn = traits::units_a_turn, ahead = traits::stages - turn;
+#pragma unroll
+    for (int i = 0; i < ahead; ++i) copier.start(first_stage + i * traits::stage_bytes, i % turn);
     sums_of<Operands, traits> acc = {};
-    int read = 0, write = traits::stages - 1;
-    for (int unit = 0; unit < args.units; ++unit) {
-        ptx::wait_copies<traits::stages - 2>();
-        __syncthreads();  // the unit is there, and all have left the stage before it
-        copier.start(first_stage + write * traits::stage_bytes);
-        multiply_unit<Operands, traits>(acc, first_stage + read * traits::stage_bytes, row, column,
-                                        lane);
-        read = read + 1 == traits::stages ? 0 : read + 1;
-        write = write + 1 == traits::stages ? 0 : write + 1;
+    int read = 0, write = ahead;
+    const auto advance = [](int stage) { return stage + 1 == traits::stages ? 0 : stage + 1; };
+    for (int unit = 0; unit < args.units; unit += turn) {
+        ptx::wait_copies<ahead - turn>();
+        __syncthreads();  // the units are there, and all have left the stages before them
+#pragma unroll
+        for (int i = 0; i < turn; ++i, write = advance(write))
+            copier.start(first_stage + write * traits::stage_bytes, i);
+#pragma unroll
+        for (int i = 0; i < turn; ++i, read = advance(read))
+            if (i == 0 || unit + i < args.units)
+                multiply_unit<Operands, traits>(acc, first_stage + read * traits::stage_bytes, row,
+                                                column, lane);
     }
     ptx::wait_copies<0>();
     __syncthreads();
@@ -246,38 +268,42 @@ __global__ void __launch_bounds__(cta_threads, 2)
     store_sums<traits, TileRows>(args.store, sums);
 }
 
-template <class Operands, int TileRows>
+template <class Operands, int TileRows, bool Narrow>
 select_info load_select() {
-    const auto kernel = select_kernel<Operands, TileRows>;
+    const auto kernel = select_kernel<Operands, TileRows, Narrow>;
     cudaFuncAttributes attributes{};
     select_info info{};
     info.code = cudaFuncGetAttributes(&attributes, kernel);
     if (info.code == cudaSuccess)
         info.code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                         select_traits<Operands, TileRows>::shared_bytes);
+                                         select_traits<Operands, TileRows, Narrow>::shared_bytes);
     // Code that the driver made from PTX has what that PTX was compiled for.
     info.architecture = attributes.ptxVersion;
     return info;
 }
 
-template <class Operands, int TileRows>
+template <class Operands, int TileRows, bool Narrow>
 cudaError_t launch_select(const select_arguments& args, dim3 grid, cudaStream_t stream) {
     return magicube::cuda::launch_kernel(
-        select_kernel<Operands, TileRows>,
-        {grid, cta_threads, select_traits<Operands, TileRows>::shared_bytes, stream}, args);
+        select_kernel<Operands, TileRows, Narrow>,
+        {grid, cta_threads, select_traits<Operands, TileRows, Narrow>::shared_bytes, stream}, args);
 }
 
-#define MAGICUBE_DEFINE_SELECT(KIND, ROWS)                  \
-    const select_instance select_##KIND##_##ROWS = {        \
-        #KIND,                                              \
-        ROWS,                                               \
-        select_traits<KIND##_operands, ROWS>::tile_columns, \
-        KIND##_operands::element_bytes,                     \
-        load_select<KIND##_operands, ROWS>,                 \
-        launch_select<KIND##_operands, ROWS>};
-#define MAGICUBE_DEFINE_SELECTS(KIND) \
-    MAGICUBE_DEFINE_SELECT(KIND, 32)  \
-    MAGICUBE_DEFINE_SELECT(KIND, 64)  \
-    MAGICUBE_DEFINE_SELECT(KIND, 128)
+#define MAGICUBE_DEFINE_SELECT(KIND, ROWS, NAME, NARROW)            \
+    const select_instance NAME##_##KIND##_##ROWS = {                \
+        #KIND,                                                      \
+        ROWS,                                                       \
+        select_traits<KIND##_operands, ROWS, NARROW>::tile_columns, \
+        KIND##_operands::element_bytes,                             \
+        NARROW,                                                     \
+        load_select<KIND##_operands, ROWS, NARROW>,                 \
+        launch_select<KIND##_operands, ROWS, NARROW>};
+#define MAGICUBE_DEFINE_SELECTS(KIND)                     \
+    MAGICUBE_DEFINE_SELECT(KIND, 32, select, false)       \
+    MAGICUBE_DEFINE_SELECT(KIND, 64, select, false)       \
+    MAGICUBE_DEFINE_SELECT(KIND, 128, select, false)      \
+    MAGICUBE_DEFINE_SELECT(KIND, 32, select_narrow, true) \
+    MAGICUBE_DEFINE_SELECT(KIND, 64, select_narrow, true) \
+    MAGICUBE_DEFINE_SELECT(KIND, 128, select_narrow, true)
 
 }  // namespace magicube::vnm_mm::sm80

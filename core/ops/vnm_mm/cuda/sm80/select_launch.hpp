@@ -33,17 +33,30 @@ struct select_instance {
     int32_t tile_rows;
     int32_t tile_columns;
     int32_t element_bytes;
+    bool narrow;
     // Loads the kernel and allows its shared memory.
     select_info (*load)();
     cudaError_t (*launch)(const select_arguments&, dim3 grid, cudaStream_t);
 };
 
-// KINDS(ROW) has a row for each kind of operands, each compiled for tiles of 32, 64 and 128 rows.
+// KINDS(ROW) has a row for each kind of operands, each compiled for tiles of 32, 64 and 128 rows,
+// wide and narrow.
 #define MAGICUBE_SELECT_KINDS(ROW) ROW(s8) ROW(e4m3) ROW(fp16) ROW(bf16)
 
-#define MAGICUBE_SELECT(KIND) \
-    extern const select_instance select_##KIND##_32, select_##KIND##_64, select_##KIND##_128;
+#define MAGICUBE_SELECT(KIND)                                                                 \
+    extern const select_instance select_##KIND##_32, select_##KIND##_64, select_##KIND##_128, \
+        select_narrow_##KIND##_32, select_narrow_##KIND##_64, select_narrow_##KIND##_128;
 MAGICUBE_SELECT_KINDS(MAGICUBE_SELECT)
 #undef MAGICUBE_SELECT
+
+// The instance for A and B of this type and tiles of these rows. Null if there is none.
+const select_instance* find_select(dtype type, int32_t tile_rows, bool narrow);
+
+// Loads it on the context's device; the architecture its code was compiled for.
+int load_select(const context& ctx, const select_instance& instance);
+
+// Launches it for all of C.
+void launch_select(const context& ctx, const select_instance& instance,
+                   const select_arguments& args, int64_t row_tiles, int64_t batch_count);
 
 }  // namespace magicube::vnm_mm::sm80

@@ -10,10 +10,12 @@ namespace magicube::vnm_mm::sm80 {
 
 constexpr int warp_columns = 32;
 
-// Rows of B in shared memory, `Pitch` bytes apart; 16-byte chunk c of row r lies at c ^ (r % 8).
+// Rows of B in shared memory, `Pitch` bytes apart; 16-byte chunk c of row r lies at c ^ (r % 8), or
+// where several rows share 128 bytes, at c ^ (their number % the chunks of a row).
 template <int Pitch>
 __device__ __forceinline__ uint32_t chunk_address(uint32_t rows, int row, int chunk) {
-    return rows + row * Pitch + ((chunk ^ (row & 7)) << 4);
+    constexpr int together = Pitch < 128 ? 128 / Pitch : 1;
+    return rows + row * Pitch + ((chunk ^ (row & 7) / together) << 4);
 }
 
 // Types of 8 bits: a unit is one step of 64 rows. A chunk of 16 columns feeds two MMAs, the even
