@@ -134,7 +134,8 @@ class pruned_product {
 
 std::vector<side> cusparselt(const session& s, const spmm_case& c, bool cold) {
     const auto& api = cusparselt_api::instance();
-    // With 0.8.1 on an H200 a launch after the search read memory that is not there; why is not known.
+    // With 0.8.1 on an H200 a launch after the search read memory that is not there; why is not
+    // known.
     if (c.lhs != MAGICUBE_INT8) fail("its fp16 products ended in an illegal memory access");
     const auto& types = c.lhs == MAGICUBE_INT8 ? int8_types : fp16_types;
     std::vector<side> sides;

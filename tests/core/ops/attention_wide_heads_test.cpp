@@ -33,7 +33,7 @@ attention_case case_of(const shape& s, uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("Attention with heads of 64 and 128: every length of vectors, tails of queries and keys") {
+TEST_CASE("Attention with heads of 64 and 128: every V, tails of queries and keys") {
     uint64_t seed = 8000;
     for (const auto& s : shapes)
         for (const int64_t v : {8, 16, 32, 64}) {

@@ -44,7 +44,7 @@ constexpr int part_slack = 1152;
 // Of C on its way out: 8 rows of 128 bytes, or columns of 8 elements.
 constexpr int store_row_bytes = 128;
 constexpr int store_slot_bytes = 8 * store_row_bytes;
-constexpr int store_slots = 2;                  // of a warp
+constexpr int store_slots = 2;  // of a warp
 // Of attention: notes of what is left to be computed otherwise.
 constexpr int left_bytes = 2048;
 constexpr int shared_bytes = 227 * 1024 - 512;  // all but the barriers

@@ -69,8 +69,8 @@ __device__ __forceinline__ void copy_slot(const cuda::store_arguments& s, const 
     }
 }
 
-// A slot has been filled by all lanes. The copy engine writes whole units of 16 bytes, so that a box
-// which ends inside one is the warp's.
+// A slot has been filled by all lanes. The copy engine writes whole units of 16 bytes, so that a
+// box which ends inside one is the warp's.
 template <class Storage>
 __device__ __forceinline__ void send_slot(const slab_arguments& args, const CUtensorMap* map,
                                           const store_box& box, uint32_t slot, int lane) {
