@@ -15,6 +15,8 @@ set(EMULATED_LONG_CASES
     "SpMM: columns in several panels*"
     "SpMM: B and C of few columns*"
     "Attention: wide heads*"
+    "Attention with heads of 64 and 128: many slabs*"
+    "Attention with heads of 64 and 128: batches*"
     "every element of A is packed once*"
     "issue_20_spmm_k_of_200000"
     "issue_20_spmm_every_n_up_to_64*"
