@@ -28,10 +28,8 @@ struct fused_instance {
 // fused_plan.cu picks one.
 #define MAGICUBE_FUSED_OF(ROW, TYPE) \
     ROW(TYPE, 64, 1)                 \
-    ROW(TYPE, 64, 2)                 \
     ROW(TYPE, 64, 4)                 \
     ROW(TYPE, 128, 1)                \
-    ROW(TYPE, 128, 2)                \
     ROW(TYPE, 256, 1)
 #define MAGICUBE_FUSED_ALL(ROW)  \
     MAGICUBE_FUSED_OF(ROW, fp16) \

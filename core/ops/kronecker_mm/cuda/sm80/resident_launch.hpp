@@ -41,12 +41,10 @@ struct resident_instance {
     ROW(1, 4, 4)                       \
     ROW(2, 2, 2)                       \
     ROW(2, 2, 4)                       \
-    ROW(4, 2, 1)                       \
     ROW(4, 2, 2)                       \
-    ROW(8, 1, 1)                       \
     ROW(8, 1, 2)
 
-constexpr int resident_instances = 20;
+constexpr int resident_instances = 16;
 extern const resident_instance resident_fp16[resident_instances];
 extern const resident_instance resident_bf16[resident_instances];
 constexpr int resident_float_instances = 4;  // of each kind, W in shared memory

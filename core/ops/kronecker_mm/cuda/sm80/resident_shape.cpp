@@ -16,9 +16,8 @@ struct tiling_choice {
 
 // Those of MAGICUBE_RESIDENT_TILINGS, and of resident_fp32.
 constexpr tiling_choice tilings[] = {{8, 0, 1, 1}, {8, 0, 2, 1}, {8, 1, 4, 2}, {8, 1, 4, 4},
-                                     {8, 2, 2, 2}, {8, 2, 2, 4}, {8, 4, 2, 1}, {8, 4, 2, 2},
-                                     {8, 8, 1, 1}, {8, 8, 1, 2}, {4, 0, 1, 1}, {4, 1, 1, 1},
-                                     {4, 2, 1, 1}, {4, 4, 1, 1}};
+                                     {8, 2, 2, 2}, {8, 2, 2, 4}, {8, 4, 2, 2}, {8, 8, 1, 2},
+                                     {4, 0, 1, 1}, {4, 1, 1, 1}, {4, 2, 1, 1}, {4, 4, 1, 1}};
 
 template <class Tiling>
 void set_sizes(resident_shape& shape, int32_t& k_step) {

@@ -3,6 +3,6 @@
 
 namespace magicube::sddmm::sm80 {
 
-MAGICUBE_GATHERS_OF(MAGICUBE_DEFINE_GATHER, int4)
+MAGICUBE_DEFINE_GATHER(int4, 1)
 
 }  // namespace magicube::sddmm::sm80

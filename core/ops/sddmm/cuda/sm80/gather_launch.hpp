@@ -47,14 +47,14 @@ constexpr int block_warps = 4;
 
 // The instances, one row each: MAGICUBE_GATHER(operands, sets). gather_*.cu compile two of each,
 // with A's rows kept in registers and not; gather_plan.cu picks one.
-#define MAGICUBE_GATHERS_OF(ROW, OPERANDS) ROW(OPERANDS, 1) ROW(OPERANDS, 2) ROW(OPERANDS, 4)
+#define MAGICUBE_GATHERS_OF(ROW, OPERANDS) ROW(OPERANDS, 1) ROW(OPERANDS, 2)
 #define MAGICUBE_GATHERS(ROW)       \
     MAGICUBE_GATHERS_OF(ROW, int8)  \
-    MAGICUBE_GATHERS_OF(ROW, int4)  \
+    ROW(int4, 1)                    \
     MAGICUBE_GATHERS_OF(ROW, int16) \
     MAGICUBE_GATHERS_OF(ROW, fp16)  \
     MAGICUBE_GATHERS_OF(ROW, bf16)  \
-    MAGICUBE_GATHERS_OF(ROW, e4m3)
+    ROW(e4m3, 1)
 
 #define MAGICUBE_GATHER(OPERANDS, SETS)                            \
     extern const gather_instance gather_##OPERANDS##_##SETS##_any; \

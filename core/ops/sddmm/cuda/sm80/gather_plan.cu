@@ -23,8 +23,9 @@ using magicube::cuda::device_scope;
 const gather_instance* const instances[] = {MAGICUBE_GATHERS(MAGICUBE_GATHER)};
 #undef MAGICUBE_GATHER
 
-int sets_for(const problem& p) {
-    return std::clamp(p.pattern.vector_length / 8, 1, 4);
+int sets_for(const problem& p, dtype operands) {
+    const bool shared = operands != dtype::int4 && operands != dtype::e4m3;
+    return shared && p.pattern.vector_length >= 16 ? 2 : 1;
 }
 
 const gather_instance& instance_for(dtype operands, int sets, bool kept) {
@@ -95,7 +96,7 @@ class gather_plan final : public stored_plan<operation> {
         k.out = cuda::make_output(ctx, p, pattern, args);
         const dtype operands = place_operands(ctx, args, k);
         const bool kept = k.row_bytes <= kept_segments * segment_bytes;
-        const auto& instance = instance_for(operands, sets_for(p), kept);
+        const auto& instance = instance_for(operands, sets_for(p, operands), kept);
         k.parts = std::max(1, pattern.vector_length / (8 * instance.sets));
         const int64_t warps = checked_mul(checked_mul(pattern.block_rows(), k.parts, "block rows"),
                                           p.batch_count, "block rows");
@@ -170,7 +171,7 @@ double cost(const context& ctx, const problem& p) {
     const double slots =
         static_cast<double>(p.pattern.slots) * (p.pattern.different_patterns ? 1 : batch);
     const double row = static_cast<double>(p.k_max) * storage_bits(p.a_type) / 8;
-    const double parts = std::max(1, p.pattern.vector_length / (8 * sets_for(p)));
+    const double parts = std::max(1, p.pattern.vector_length / (8 * sets_for(p, p.a_type)));
     const double values =
         slots * p.pattern.vector_length * (storage_bits(p.out_type) / 8.0) / moved_per_us;
     const auto copied = [&](bool across, int64_t rows) {
