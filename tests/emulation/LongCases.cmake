@@ -15,6 +15,8 @@ set(EMULATED_LONG_CASES
     "SpMM: columns in several panels*"
     "SpMM: B and C of few columns*"
     "Attention: wide heads*"
+    "SpMM of V:N:M: wide and narrow tiles*"
+    "KroneckerMM: X and Y in units*"
     "Attention with heads of 64 and 128: many slabs*"
     "Attention with heads of 64 and 128: batches*"
     "every element of A is packed once*"
