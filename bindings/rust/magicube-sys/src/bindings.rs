@@ -1669,7 +1669,7 @@ unsafe extern "C" {
      gradient[i, j, k, l] = sum over n of dY[(i b + j) d + l, n] * X[(i c + k) d + l, n]
  over all vectors of all matrices of the batch, summed in fp64 and rounded once. X and dY have one
  type, they and gradient are fp32, fp16 or bf16; no output shares memory with an input. (The
- gradient of X is the product with transpose.) CPU only in this version.*/
+ gradient of X is the product with transpose.) On CUDA it is stream-ordered.*/
     pub fn magicubeKroneckerGradient(
         handle: magicubeHandle_t,
         X: magicubeConstDnMatDescr_t,
