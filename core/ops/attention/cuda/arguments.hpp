@@ -57,4 +57,12 @@ inline kernel_arguments make_arguments(const context& ctx, const problem& p,
     return k;
 }
 
+// Whether rows start on multiples of so many bytes; not of int4.
+inline bool is_aligned(const tensor& t, dtype type, int64_t bytes) {
+    const int64_t each = storage_bits(type) / 8;
+    return reinterpret_cast<uintptr_t>(t.values) % static_cast<uintptr_t>(bytes) == 0 &&
+           t.batch_stride * each % bytes == 0 && t.head_stride * each % bytes == 0 &&
+           t.row_stride * each % bytes == 0;
+}
+
 }  // namespace magicube::attention::cuda

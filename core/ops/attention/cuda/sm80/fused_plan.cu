@@ -36,13 +36,6 @@ const fused_instance& instance_for(const problem& p) {
     return *best;
 }
 
-// Whether rows start on multiples of so many elements of 16 bits.
-bool is_aligned(const tensor& t, int64_t elements) {
-    return reinterpret_cast<uintptr_t>(t.values) % static_cast<uintptr_t>(2 * elements) == 0 &&
-           t.batch_stride % elements == 0 && t.head_stride % elements == 0 &&
-           t.row_stride % elements == 0;
-}
-
 class fused_plan final : public stored_plan<operation> {
   public:
     fused_plan(const context& ctx, const attention::problem& p, plan_resources resources)
@@ -57,8 +50,9 @@ class fused_plan final : public stored_plan<operation> {
         fused_arguments k{};
         k.call = cuda::make_arguments(ctx, p, pattern, args);
         k.parts = std::max(1, pattern.vector_length / (8 * instance_.sets));
-        k.kv_aligned = is_aligned(args.k, 8) && is_aligned(args.v, 8);
-        k.q_paired = is_aligned(args.q, 2);
+        k.kv_aligned =
+            cuda::is_aligned(args.k, p.in_type, 16) && cuda::is_aligned(args.v, p.in_type, 16);
+        k.q_paired = cuda::is_aligned(args.q, p.in_type, 4);
         const int64_t heads = checked_mul(p.batch_count, p.q_heads, "problem->batch_count");
         k.call.tasks = checked_mul(checked_mul(heads, pattern.block_rows(), "problem's queries"),
                                    k.parts, "problem's queries");

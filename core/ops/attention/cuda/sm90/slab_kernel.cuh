@@ -26,8 +26,8 @@ namespace magicube::attention::sm90 {
 using spmm::sm90::consumer_warps;
 using spmm::sm90::hole_numbers;
 using spmm::sm90::max_stages;
-using spmm::sm90::parts_read_ahead;
 using spmm::sm90::producer_warps;
+using spmm::sm90::ring_position;
 using spmm::sm90::shared_bytes;
 using spmm::sm90::widest_row_bytes;
 using spmm::sm90::zero_rows;
@@ -54,7 +54,7 @@ struct shared_layout {
     }
 };
 
-// Of a tile: its head, its group, and how many slabs its queries may see keys of.
+// Of a tile: its head, and its group among those of all patterns.
 struct tile_place {
     head_place at;
     int64_t group;
@@ -65,19 +65,6 @@ struct tile_place {
         at.head = args.heads.remainder(head);
         group = args.call.shape.pattern_of(at.batch, at.head) * args.groups.value() +
                 args.groups.remainder(tile);
-    }
-};
-
-// A stage of a ring and the parity of its next phase.
-struct ring_position {
-    int stage;
-    uint32_t parity;
-
-    __device__ __forceinline__ void advance(int stages) {
-        if (++stage == stages) {
-            stage = 0;
-            parity ^= 1;
-        }
     }
 };
 

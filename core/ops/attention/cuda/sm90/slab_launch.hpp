@@ -15,6 +15,7 @@ using spmm::sm90::slab_geometry;
 using spmm::sm90::slab_part;
 
 constexpr int warp_bundles = 2;  // of 8 queries each
+constexpr float log2_e = 1.44269504f;
 
 // A tile is one group of bundles of one query head.
 struct slab_arguments {

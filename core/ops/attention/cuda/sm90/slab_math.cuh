@@ -102,22 +102,12 @@ struct half_math : spmm::cuda::exchanged_columns {
     static constexpr int query_words = 8;
     static constexpr float unit_log2 = 0.0f;
     static constexpr float slack = 1.0f;
+    using operands = spmm::sm90::half_operands<Bf16>;
     using sum = float;
-    using rows = int2;
+    using rows = typename operands::rows;
 
     static __device__ __forceinline__ rows load_rows(uint32_t list, int lane) {
-        const int slot = lane / 16 * 8 + lane % 8;
-        return make_int2(ptx::load_shared_s16(list + slot * 2),
-                         ptx::load_shared_s16(list + slot * 2 + 32));
-    }
-
-    static __device__ __forceinline__ void multiply(float (&d)[4], const uint32_t (&a)[4],
-                                                    uint32_t b0, uint32_t b1) {
-        if constexpr (Bf16) {
-            ptx::mma_bf16(d, a, b0, b1);
-        } else {
-            ptx::mma_fp16(d, a, b0, b1);
-        }
+        return operands::load_rows(list, lane);
     }
     // Of 16 keys; odd matrices hold the 8 elements further.
     static __device__ __forceinline__ uint32_t base_of(const ring_view& keys, int row) {
@@ -137,7 +127,7 @@ struct half_math : spmm::cuda::exchanged_columns {
                 uint32_t k[4];
                 ptx::load_matrices(k, base ^ (c * 32));
                 const uint32_t a[4] = {k[0], k[2], k[1], k[3]};
-                multiply(s[h], a, q[2 * c], q[2 * c + 1]);
+                operands::multiply(s[h], a, q[2 * c], q[2 * c + 1]);
             }
         }
     }
@@ -160,7 +150,7 @@ struct half_math : spmm::cuda::exchanged_columns {
             for (int c = 0; c < tiles; ++c) {
                 uint32_t a[4];
                 ptx::load_matrices_transposed(a, base ^ (c * 32));
-                multiply(o[c], a, p[2 * h], p[2 * h + 1]);
+                operands::multiply(o[c], a, p[2 * h], p[2 * h + 1]);
             }
         }
     }

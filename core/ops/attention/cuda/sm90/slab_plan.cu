@@ -65,7 +65,6 @@ pattern_packer count(const context& ctx, const problem& p) {
 __global__ void __launch_bounds__(prepare_threads)
     key_scale_kernel(const __grid_constant__ cuda::kernel_arguments call, int64_t padded,
                      float* scales) {
-    constexpr float log2_e = 1.44269504f;
     const int64_t head = blockIdx.y;
     const scale_reader given =
         scales_of_head(call.shape.k_scale, call.k_scale, head, call.pattern.cols);
@@ -77,13 +76,13 @@ __global__ void __launch_bounds__(prepare_threads)
 
 // Where the sections of the plan's buffer lie.
 struct layout {
-    int64_t pattern, parts, records, bundle_rows, bytes;
+    int64_t parts, records, bundle_rows, bytes;
     int64_t workspace_bytes;
 
     layout(const problem& p, const slab_outline& outline) {
         const char* what = "the packed pattern";
         buffer_layout sections;
-        pattern = sections.reserve(stored_matrix(p.pattern, false).bytes(), 1, what);
+        sections.reserve(stored_matrix(p.pattern, false).bytes(), 1, what);  // of stored_plan
         parts = sections.reserve(outline.parts() + spmm::sm90::parts_read_ahead, sizeof(slab_part),
                                  what);
         records = sections.reserve(outline.record_bytes, 1, what);
@@ -104,14 +103,6 @@ buffer_needs needs(const context& ctx, const problem& p) {
     return {at.bytes, at.workspace_bytes};
 }
 
-// Whether rows start on multiples of so many bytes.
-bool is_aligned(const tensor& t, dtype type, int64_t bytes) {
-    const int64_t each = storage_bits(type) / 8;
-    return reinterpret_cast<uintptr_t>(t.values) % static_cast<uintptr_t>(bytes) == 0 &&
-           t.batch_stride * each % bytes == 0 && t.head_stride * each % bytes == 0 &&
-           t.row_stride * each % bytes == 0;
-}
-
 class slab_plan final : public stored_plan<operation> {
   public:
     slab_plan(const context& ctx, const attention::problem& p, plan_resources resources)
@@ -129,12 +120,13 @@ class slab_plan final : public stored_plan<operation> {
         const auto& pattern = stored().view();
         slab_arguments k = arguments_;
         k.call = cuda::make_arguments(ctx, p, pattern, args);
-        const bool copied = is_aligned(args.k, p.in_type, 16) && is_aligned(args.v, p.in_type, 16);
-        if (!copied || !is_aligned(args.q, p.in_type, 4)) {
+        const bool copied =
+            cuda::is_aligned(args.k, p.in_type, 16) && cuda::is_aligned(args.v, p.in_type, 16);
+        if (!copied || !cuda::is_aligned(args.q, p.in_type, 4)) {
             cuda::run_plain(ctx, k.call);
             return;
         }
-        k.paired_out = is_aligned(args.out, p.out_type, 4);
+        k.paired_out = cuda::is_aligned(args.out, p.out_type, 4);
         if (p.quantised()) {
             auto* scales = static_cast<float*>(args.workspace);
             prepare_scales(ctx, k.call, scales);

@@ -8,7 +8,7 @@
 
 namespace magicube::attention::sm90 {
 
-constexpr float log2_e = 1.44269504f, ln_2 = 0.69314718f;
+constexpr float ln_2 = 0.69314718f;
 constexpr float no_reference = -3e38f;  // below any score but infinity and its neighbours
 
 // Which query head of which matrix a tile belongs to.

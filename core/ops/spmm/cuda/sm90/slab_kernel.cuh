@@ -64,19 +64,6 @@ class tile_walk {
     uint32_t tile_;
 };
 
-// A stage of a ring and the parity of its next phase.
-struct ring_position {
-    int stage;
-    uint32_t parity;
-
-    __device__ __forceinline__ void advance(int stages) {
-        if (++stage == stages) {
-            stage = 0;
-            parity ^= 1;
-        }
-    }
-};
-
 // Where things lie in shared memory; addresses.
 struct shared_layout {
     uint32_t slots, zeros, b_ring, a_ring;

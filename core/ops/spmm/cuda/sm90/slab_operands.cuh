@@ -15,6 +15,19 @@
 
 namespace magicube::spmm::sm90 {
 
+// A stage of a ring and the parity of its next phase.
+struct ring_position {
+    int stage;
+    uint32_t parity;
+
+    __device__ __forceinline__ void advance(int stages) {
+        if (++stage == stages) {
+            stage = 0;
+            parity ^= 1;
+        }
+    }
+};
+
 // The rows that a step can gather from; addresses in shared memory.
 struct ring_view {
     int base;        // of the present slab

@@ -11,18 +11,22 @@
 namespace magicube::spmm::sm90 {
 namespace {
 
-// Divides what B leaves of shared memory; false if the parts do not fit.
-bool divide(slab_geometry& g, int64_t largest_part) {
+// What B leaves of shared memory for parts.
+int64_t room_for_parts(const slab_geometry& g) {
     constexpr int64_t align_bytes = 1024;
     const int64_t slots = g.operands == 1 ? int64_t{consumer_warps} * store_slots * store_slot_bytes
                                           : int64_t{left_bytes};
     // Attention has a scale for each row of K too.
     const int64_t a_row = int64_t{g.operands} * g.row_bytes + (g.operands == 1 ? 0 : 4);
-    const int64_t room = shared_bytes - align_bytes - part_slack - slots -
-                         int64_t{g.operands} * zero_rows * widest_row_bytes -
-                         int64_t{g.b_stages} * g.slab_rows * a_row;
+    return shared_bytes - align_bytes - part_slack - slots -
+           int64_t{g.operands} * zero_rows * widest_row_bytes -
+           int64_t{g.b_stages} * g.slab_rows * a_row;
+}
+
+// Divides that; false if the parts do not fit.
+bool divide(slab_geometry& g, int64_t largest_part) {
     g.a_bytes = static_cast<int32_t>(round_up(largest_part, 128));
-    const int64_t fit = room / g.a_bytes;
+    const int64_t fit = room_for_parts(g) / g.a_bytes;
     if (!g.resident() || g.operands > 1) {
         g.a_stages = g.b_stages - g.kept;
         return fit >= g.a_stages;
@@ -97,7 +101,8 @@ std::vector<slab_geometry> geometries_for(int64_t k, const slab_shape& shape) {
         g.kept = static_cast<int32_t>(kept);
         g.row_bytes = shape.row_bytes;
         g.operands = shape.keys_only ? 2 : 1;
-        result.push_back(g);
+        // Those that no pattern fits need not be measured.
+        if (room_for_parts(g) > 0) result.push_back(g);
     };
     if (k <= most_resident_rows) {
         const int64_t slabs = ceil_div(k, visit_rows);
