@@ -15,6 +15,8 @@ fail() { echo "java: $*" >&2; exit 1; }
 
 mkdir -p build/java
 rm -f "$MAGICUBE_JAVA_TRACE"
+# Javadoc that finds a folder of its own from before says nothing of new warnings.
+rm -rf bindings/java/target
 log=build/java/maven.log
 packaging/install_java.sh --tests -Dmaven.repo.local="$repository" >$log 2>&1 ||
     { cat $log; fail "the package does not build, or a test failed"; }

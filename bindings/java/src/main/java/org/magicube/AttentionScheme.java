@@ -19,7 +19,14 @@ public record AttentionScheme(int probabilityBits, Granularity qScale, Granulari
     public static final AttentionScheme FLOATS =
             new AttentionScheme(0, Granularity.NONE, Granularity.NONE, Granularity.NONE);
 
-    /** Checks that nothing is null. */
+    /**
+     * Checks that nothing is null.
+     *
+     * @param probabilityBits 16 or 8 for INT8, 8 or 4 for INT4; 0 for other types
+     * @param qScale NONE, TENSOR or ROW (one a query)
+     * @param kScale NONE, TENSOR or ROW (one a key)
+     * @param vScale NONE, TENSOR or COL (one a feature)
+     */
     public AttentionScheme {
         Objects.requireNonNull(qScale, "qScale");
         Objects.requireNonNull(kScale, "kScale");
