@@ -127,7 +127,8 @@ def test_plan_over_a_range_of_n(rng, lib, order: str) -> None:
         given = lib.put(B) if order == "C" else lib.put(np.ascontiguousarray(B.T)).swapaxes(0, 1)
         sums = ref.exact_product(dense, B)
         ref.same_bits(lib.get(plan(given)), ref.epilogue(sums, "int32"))
-    assert plan.info.implementation in mc.spmm_implementations("cuda")
+    known = mc.spmm_implementations("cuda")
+    assert all(name in known for name in plan.info.implementation.split("+"))
     with pytest.raises(mc.InvalidValueError):
         plan(lib.put(ref.values(rng, "int8", (90, 301))))
 

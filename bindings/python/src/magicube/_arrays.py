@@ -207,8 +207,6 @@ def host_array(x: Any, argument: str) -> tuple[AnyArray, Library]:
     return array, library
 
 
-
-
 def _copy_to_host(x: Any, argument: str) -> str:
     library = type(x).__module__.partition(".")[0]
     method = {"torch": "cpu", "cupy": "get"}.get(library, "numpy")
@@ -256,7 +254,7 @@ def array_of(x: Any, argument: str, use: Use = _ANY_USE) -> tuple[Stored, Librar
         if use.stream is not None:
             x._wait(use.stream)
         pending = x.pending_stream() or 0
-        return x, Library("magicube", ordinal=x.ordinal, own_stream=pending)
+        return x, x._library or Library("magicube", ordinal=x.ordinal, own_stream=pending)
     if hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__"):
         return _from_dlpack(x, argument, use)
     if hasattr(x, "__cuda_array_interface__"):
@@ -339,7 +337,7 @@ def _device_view(
         tensor,
         read_only=tensor.read_only,
         stream=stream or 0,
-        current=library.current_stream if library.knows_its_stream else None,
+        library=library if library.knows_its_stream else None,
     )
 
 

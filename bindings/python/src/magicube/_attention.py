@@ -3,112 +3,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Mapping
 
-import numpy as np
-
 from magicube import _native
-from magicube._arrays import (
-    AnyArray,
-    Library,
-    address,
-    as_float,
-    as_int,
-    check_aligned,
-    check_writable,
-    checked_dtype,
-    choose,
-    host_array,
-)
+from magicube._arrays import address, as_float, as_int, choose
 from magicube._attention_scales import granularity_of, scales_of
-from magicube._device import Handle, native_handle
-from magicube._dtypes import DTYPES, DType, resolve_dtype
-from magicube._int4 import Int4Array
+from magicube._attention_tensors import Tensor, check_shape, integers, tensor
+from magicube._call import Call
+from magicube._device import Handle
+from magicube._dtypes import DTYPES, resolve_dtype
 from magicube._plan import Plan, Problem, check_implementation, check_sparse, implementations
 from magicube.errors import InvalidValueError
 from magicube.sparse import SrBcrs
-
-
-@dataclass(frozen=True)
-class _Tensor:
-    """A (batch, heads, length, head_dim) array; strides count elements."""
-
-    array: AnyArray
-    """With all four axes, in host memory."""
-    dtype: DType
-    axes: int
-    """That the caller's array has: the ones in front may be left out."""
-    library: Library
-    shape: tuple[int, ...]
-    """In elements, with all four axes."""
-
-    @property
-    def native(self) -> tuple[int, int, int, int]:
-        """Address and strides."""
-        *sizes, width = self.array.shape
-        packed = 2 if self.dtype.name == "int4" else 1
-        width *= packed
-        if self.array.size == 0:
-            return address(self.array), 0, 0, width
-        steps = zip(sizes, self.array.strides)
-        batch, head, row = (
-            0 if n == 1 else step // self.array.itemsize * packed for n, step in steps
-        )
-        return address(self.array), batch, head, row if sizes[2] > 1 else width
-
-
-def _tensor(x: Any, argument: str, writable: bool = False) -> _Tensor:
-    int4 = isinstance(x, Int4Array)
-    if int4 and x.order != "C":
-        raise InvalidValueError(
-            f"{argument} has order {x.order}; its rows must be packed, which is order C: pass "
-            f"magicube.pack_int4({argument}.unpack())"
-        )
-    array, library = host_array(x.packed if int4 else x, argument)
-    axes = array.ndim
-    if axes not in (2, 3, 4):
-        raise InvalidValueError(
-            f"{argument} has shape {array.shape}; it must be (batch, heads, length, head_dim), "
-            "(heads, length, head_dim) or (length, head_dim)"
-        )
-    dtype = DTYPES["int4"] if int4 else checked_dtype(array, None, argument)
-    check_writable(array, argument, writable)
-    check_aligned(array, argument)
-    array = array.reshape((1,) * (4 - axes) + array.shape) if axes < 4 else array
-    size = array.itemsize
-    several = [
-        stride for n, stride in zip(array.shape, array.strides) if n > 1 and array.size > 0
-    ]
-    dense = array.shape[3] <= 1 or array.size == 0 or array.strides[3] == size
-    if not dense or any(stride < 0 or stride % size for stride in several):
-        raise InvalidValueError(
-            f"{argument} has strides of {array.strides} bytes; its rows of head_dim elements must "
-            f"be contiguous, and no stride negative: pass {library.contiguous(argument)}"
-        )
-    width = x.shape[-1] if int4 else array.shape[3]
-    return _Tensor(array, dtype, axes, library, (*array.shape[:3], width))
-
-
-def _check_shape(x: _Tensor, argument: str, shape: tuple[int, ...], dtype: DType) -> None:
-    if x.shape != shape or x.dtype != dtype:
-        raise InvalidValueError(
-            f"{argument} is of {x.dtype.name} and has shape {x.shape[4 - x.axes:]}; it must "
-            f"be of {dtype.name} and, axes of 1 in front aside, have shape {shape}"
-        )
-
-
-def _integers(x: Any, argument: str, count: int) -> AnyArray:
-    """One integer a matrix of the batch, as the int64 array of the ABI."""
-    array, _ = host_array(x, argument) if hasattr(x, "shape") else (np.asarray(x), None)
-    if array.size and array.dtype.kind not in "iu":
-        raise InvalidValueError(f"{argument} has items of {array.dtype}; they must be integers")
-    if array.shape != (count,):
-        raise InvalidValueError(
-            f"{argument} has shape {array.shape}; it must be ({count},), an integer a matrix of "
-            "the batch"
-        )
-    return np.ascontiguousarray(array, np.int64)
 
 
 def _sharing(pattern: SrBcrs, patterns: object, batch: int, heads: int) -> str:
@@ -179,6 +85,7 @@ class AttentionPlan(Plan):
 
     __slots__ = ("_flags", "_q_shape", "_k_shape", "_scales", "_source", "_target")
     _type = _native.AttentionPlan
+    _operand = "pattern"
 
     def __init__(
         self,
@@ -274,7 +181,7 @@ class AttentionPlan(Plan):
 
         Returns
         -------
-        array, or (array, numpy.ndarray)
+        array, or (array, array)
             As :func:`attention` returns them; ``out`` if it is given.
 
         Raises
@@ -282,28 +189,29 @@ class AttentionPlan(Plan):
         InvalidValueError
             If an array does not have the plan's type or shape.
         """
-        queries = _tensor(q, "q")
+        call = self._call_of(handle)
         return self._run(
-            queries, _tensor(k, "k"), _tensor(v, "v"), out, scale, causal_offsets, key_lengths,
-            {"q_scale": q_scale, "k_scale": k_scale, "v_scale": v_scale}, handle,
+            call, tensor(q, "q", call), tensor(k, "k", call), tensor(v, "v", call), out, scale,
+            causal_offsets, key_lengths,
+            {"q_scale": q_scale, "k_scale": k_scale, "v_scale": v_scale},
         )
 
     def _run(
         self,
-        q: _Tensor,
-        k: _Tensor,
-        v: _Tensor,
+        call: Call,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
         out: Any,
         scale: float | None,
         causal_offsets: Any,
         key_lengths: Any,
         scales: Mapping[str, Any],
-        handle: Handle | None,
     ) -> Any:
         plan = self._open()
-        _check_shape(q, "q", self._q_shape, self._source)
-        _check_shape(k, "k", self._k_shape, self._source)
-        _check_shape(v, "v", self._k_shape, self._source)
+        check_shape(q, "q", self._q_shape, self._source)
+        check_shape(k, "k", self._k_shape, self._source)
+        check_shape(v, "v", self._k_shape, self._source)
         given = {"causal_offsets": causal_offsets, "key_lengths": key_lengths}
         arrays = {}
         for name, x in given.items():
@@ -313,7 +221,7 @@ class AttentionPlan(Plan):
                     f"{name} is {'None' if x is None else 'given'}, but the plan was made {made} it"
                 )
             if x is not None:
-                arrays[name] = _integers(x, name, self._q_shape[0])
+                arrays[name] = integers(x, name, self._q_shape[0], call)
         batch, heads, _, width = self._k_shape
         shapes = {
             "q_scale": self._q_shape[:3],
@@ -321,26 +229,28 @@ class AttentionPlan(Plan):
             "v_scale": (batch, heads, width),
         }
         for name, x in scales.items():
-            array = scales_of(x, name, shapes[name], self._scales[name])
+            array = scales_of(x, name, shapes[name], self._scales[name], call)
             if array is not None:
                 arrays[name] = array
         shape = self._q_shape[4 - q.axes :]
         made_here = out is None
         result = q.library.empty(shape, self._target)[0] if made_here else out
-        target = _tensor(result, "out", writable=True)
-        _check_shape(target, "out", self._q_shape, self._target)
+        target = tensor(result, "out", call, writable=True)
+        check_shape(target, "out", self._q_shape, self._target)
         args = {name: address(array) for name, array in arrays.items()}
-        statistics: AnyArray | None = None
+        statistics: Any = None
         if self._flags["log_sum_exp"]:
-            statistics = np.empty(shape[:-1], np.float32)
-            args["log_sum_exp"] = address(statistics)
+            statistics, view = q.library.empty(shape[:-1], DTYPES["fp32"])
+            args["log_sum_exp"] = address(view)
         factor = None if scale is None else as_float(scale, "scale")
+        owner, scratch = call.scratch(plan.workspace_bytes)
         plan.execute(
-            native_handle(handle), factor, q.native, k.native, v.native, target.native, args
+            call.native(), factor, q.native, k.native, v.native, target.native, args, scratch
         )
+        del owner
         if made_here:
             result = q.library.give(result)
-        return result if statistics is None else (result, statistics)
+        return result if statistics is None else (result, q.library.give(statistics))
 
 
 def attention(
@@ -397,9 +307,10 @@ def attention(
     causal : bool
     causal_offset : int
     causal_offsets : array of integers, optional
-        Shape (batch,), with ``causal``.
+        Shape (batch,), with ``causal``. In CUDA memory of int64; a list is copied there, which
+        waits for the device.
     key_lengths : array of integers, optional
-        Shape (batch,), each in [0, Lk].
+        Shape (batch,), each in [0, Lk]; as causal_offsets.
     log_sum_exp : bool
         Whether to return it as well.
     probability_bits : int, optional
@@ -411,10 +322,17 @@ def attention(
     implementation : str, optional
         One of :func:`attention_implementations`; by default the library chooses.
     handle : Handle, optional
+        By default this thread's own handle of the device that the arrays lie on.
+
+    Notes
+    -----
+    On CUDA all arrays lie on the pattern's device, and attention runs on the current stream of the
+    library that q is from. Making the plan waits for it; executing an :class:`AttentionPlan` does
+    not, and can be captured in a graph.
 
     Returns
     -------
-    array, or (array, numpy.ndarray)
+    array, or (array, array)
         Of q's shape and library; with ``log_sum_exp`` also the natural logarithm of each query's
         sum of exponentials, fp32 of q's shape without its last axis.
 
@@ -426,8 +344,13 @@ def attention(
         If a shape or a value breaks a rule.
     NotSupportedError
         If the type is not supported.
+    DeviceMismatchError
+        If the arrays lie on different devices.
     """
-    queries, keys, values = _tensor(q, "q"), _tensor(k, "k"), _tensor(v, "v")
+    pattern = check_sparse(pattern, "pattern")
+    call = pattern._call(handle, "pattern", ordered=False)
+    queries, keys, values = tensor(q, "q", call), tensor(k, "k", call), tensor(v, "v", call)
+    pattern._order(call)
     batch, heads, _, width = queries.shape
     scales = {"q_scale": q_scale, "k_scale": k_scale, "v_scale": v_scale}
     with AttentionPlan(
@@ -437,7 +360,7 @@ def attention(
         out_dtype=out_dtype,
         batch_count=batch,
         q_heads=heads,
-        kv_heads=keys.array.shape[1],
+        kv_heads=keys.shape[1],
         patterns=patterns,
         causal=causal,
         causal_offset=causal_offset,
@@ -450,7 +373,7 @@ def attention(
         handle=handle,
     ) as plan:
         return plan._run(
-            queries, keys, values, None, scale, causal_offsets, key_lengths, scales, handle
+            call, queries, keys, values, None, scale, causal_offsets, key_lengths, scales
         )
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from magicube._arrays import AnyArray, array_of, as_float, host_array
+from magicube._arrays import Stored, array_of, as_float, contiguous
+from magicube._call import Call
 from magicube._device import Handle
 from magicube._dtypes import resolve_dtype
 from magicube._int4 import Int4Array
@@ -20,7 +21,9 @@ SCALES = {"q_scale": "row", "k_scale": "row", "v_scale": "col"}
 """The arrays of scales, and what one that is no single number goes by."""
 
 
-def scales_of(x: Any, argument: str, shape: tuple[int, ...], granularity: str) -> AnyArray | None:
+def scales_of(
+    x: Any, argument: str, shape: tuple[int, ...], granularity: str, call: Call
+) -> Stored | None:
     """An array of scales as the ABI takes it, None if the plan has none."""
     if granularity == "none":
         if x is not None:
@@ -29,9 +32,13 @@ def scales_of(x: Any, argument: str, shape: tuple[int, ...], granularity: str) -
     if x is None:
         raise InvalidValueError(f"{argument} is None, but the plan was made with it")
     if isinstance(x, (int, float, np.number)):
-        array: AnyArray = np.array([as_float(x, argument)], np.float32)
+        array = call.full(as_float(x, argument))
     else:
-        array, _ = host_array(x, argument)
+        array, library = call.array(x, argument)
+        if not isinstance(array, np.ndarray) and not contiguous(array):
+            raise InvalidValueError(
+                f"{argument} is not contiguous; pass {library.contiguous(argument)}"
+            )
     wanted = (1,) if granularity == "tensor" else shape
     fitting = [wanted[i:] for i in range(len(wanted)) if all(n == 1 for n in wanted[:i])]
     if array.shape not in (*fitting, *([()] if granularity == "tensor" else [])):
@@ -41,14 +48,16 @@ def scales_of(x: Any, argument: str, shape: tuple[int, ...], granularity: str) -
         )
     if array.dtype != np.float32:
         raise InvalidValueError(f"{argument} has items of {array.dtype}; they must be float32")
-    return np.ascontiguousarray(array)
+    return np.ascontiguousarray(array) if isinstance(array, np.ndarray) else array
 
 
 def granularity_of(x: Any, name: str) -> str:
+    """What an array of scales goes by, as far as its shape tells."""
     if x is None:
         return "none"
-    single = isinstance(x, (int, float, np.number)) or tuple(getattr(x, "shape", ())) in ((), (1,))
-    return "tensor" if single else SCALES[name]
+    if isinstance(x, (int, float, np.number)) or array_of(x, name)[0].shape in ((), (1,)):
+        return "tensor"
+    return SCALES[name]
 
 
 @dataclass(frozen=True)
@@ -81,7 +90,8 @@ def quantize_attention(
     Parameters
     ----------
     q, k, v : array
-        As in :func:`attention`, in host memory.
+        As in :func:`attention`. In host memory or in that of a GPU, where the work is done in the
+        order of the array's stream.
     dtype : {"int8", "int4"}
     handle : Handle, optional
 
@@ -93,17 +103,19 @@ def quantize_attention(
     Raises
     ------
     InvalidValueError
-        If a type or shape breaks a rule, or a number is NaN or infinite.
+        If a type or shape breaks a rule, or, in host memory, a number is NaN or infinite.
     """
     target = resolve_dtype(dtype, "dtype")
     if target.name not in ("int8", "int4"):
         raise InvalidValueError(f"dtype is {target.name}; it must be int8 or int4")
     parts: dict[str, Any] = {}
     for name, x, granularity in (("q", q, "row"), ("k", k, "row"), ("v", v, "col")):
-        shape = array_of(x, name)[0].shape
+        view, _ = array_of(x, name)
+        shape = view.shape
         if len(shape) not in (2, 3, 4):
             raise InvalidValueError(f"{name} has shape {shape}; it must have 2 to 4 axes")
-        matrices = x.reshape((math.prod(shape[:-2]), *shape[-2:]))
+        whole = x if hasattr(x, "reshape") else view
+        matrices = whole.reshape((math.prod(shape[:-2]), *shape[-2:]))
         integers, scales = quantize(matrices, target.name, granularity=granularity, handle=handle)
         if isinstance(integers, Int4Array):
             packed = integers.packed.reshape((*shape[:-1], -(-shape[-1] // 2)))

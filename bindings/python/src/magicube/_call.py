@@ -24,9 +24,17 @@ class Call:
     names one; what later arrays hold is ordered before the call.
     """
 
-    def __init__(self, handle: Handle | None, place: Place | None = None, name: str = "") -> None:
+    def __init__(
+        self,
+        handle: Handle | None,
+        place: Place | None = None,
+        name: str = "",
+        operand: str = "A",
+    ) -> None:
+        """``operand`` is what the sparse operand is called where ``name`` is that of a plan."""
         self._handle = handle
         self._name = name
+        self._operand = operand
         self._place: Place | None = None
         self._stream: int | None = None
         self._lead: Library | None = None
@@ -45,7 +53,7 @@ class Call:
             raise DeviceMismatchError(
                 f"{self._name} {_is(self._name)} {self._place.where}, but {name} {_is(name)} "
                 f"{place.where}; a call takes place on one device: "
-                + _fix(self._name, self._place, name, place, x)
+                + _fix(self._name, self._operand, self._place, name, place, x)
             )
 
     @property
@@ -96,14 +104,30 @@ class Call:
         array._stream = self._stream or 0
         return array
 
+    @property
+    def _has_named_stream(self) -> bool:
+        """Whether the call runs on another stream than the leading library's current one."""
+        return self._handle is not None and self._handle.stream is not None
+
+    def full(self, number: float) -> Stored:
+        """One fp32 number where the call takes place, as an array of shape (1,)."""
+        library = self.own_library() if self._has_named_stream else self.lead
+        return library.full(number)
+
+    def scratch(self, count: int) -> tuple[Any, int]:
+        """Memory of the leading library's stream-ordered allocator: what owns it, and its address;
+        (None, 0) if it offers none, where a plan takes scratch of its own.
+        """
+        memory = None
+        if count and not self._has_named_stream:
+            memory = self.lead.scratch(count)
+        return memory, 0 if memory is None else int(memory.data_ptr())
+
     def workspace(self, count: int) -> tuple[Any, int]:
         """Scratch memory where the call takes place: what owns it, and its address."""
-        if count == 0:
-            return None, 0
-        named = self._handle is not None and self._handle.stream is not None
-        scratch = None if named else self.lead.scratch(count)
-        if scratch is not None:
-            return scratch, int(scratch.data_ptr())
+        owner, scratch = self.scratch(count)
+        if scratch or count == 0:
+            return owner, scratch
         memory = _native.Memory(_native.DEVICES[self.place.kind], self.place.ordinal, count)
         return memory, memory.address
 
@@ -117,7 +141,9 @@ def _is(name: str) -> str:
     return "is" if name == "handle" else "was made" if name == "the plan" else "lies"
 
 
-def _fix(first: str, first_place: Place, second: str, second_place: Place, x: Any) -> str:
+def _fix(
+    first: str, operand: str, first_place: Place, second: str, second_place: Place, x: Any
+) -> str:
     """What to write instead; ``x`` is the second operand."""
     if first == "handle":
         return f"pass a handle of {second_place}, or none"
@@ -130,7 +156,7 @@ def _fix(first: str, first_place: Place, second: str, second_place: Place, x: An
             return f"move {second} to CUDA device {there}"
         return f"pass magicube.to_cuda({second}, {there})"
     if first == "the plan":
-        return f"make the plan of A.cuda({second_place.ordinal})"
-    if first == "A":
-        return f"pass A.cuda({second_place.ordinal})"
+        return f"make the plan of {operand}.cuda({second_place.ordinal})"
+    if first in ("A", "K", "S", "pattern"):
+        return f"pass {first}.cuda({second_place.ordinal})"
     return f"pass magicube.to_cuda({first}, {second_place.ordinal}), or {second} in host memory"

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 
@@ -54,7 +54,7 @@ class DeviceArray:
 
     __slots__ = (
         "__weakref__",
-        "_current",
+        "_library",
         "_owner",
         "_stream",
         "dtype",
@@ -76,7 +76,7 @@ class DeviceArray:
         *,
         read_only: bool = False,
         stream: int | None = None,
-        current: Callable[[], int] | None = None,
+        library: Any = None,
     ) -> None:
         self.ptr = ptr
         """Address of the first item."""
@@ -91,8 +91,8 @@ class DeviceArray:
         self._owner = owner
         # The stream that its contents come in the order of; None: they are there already.
         self._stream = stream
-        # For another library's array: tells the stream that its work is submitted to now.
-        self._current = current
+        # Another library's array: the _arrays.Library that tells its current stream.
+        self._library = library
 
     @classmethod
     def empty(cls, shape: Any, dtype: Any, ordinal: int = 0) -> DeviceArray:
@@ -141,12 +141,12 @@ class DeviceArray:
 
     def pending_stream(self) -> int | None:
         """The stream that the contents come in the order of, None if they are there already."""
-        return self._stream if self._current is None else self._current()
+        return self._stream if self._library is None else int(self._library.current_stream())
 
     def _with(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> DeviceArray:
         return DeviceArray(
             self.ptr, shape, strides, self.dtype, self.ordinal, self._owner,
-            read_only=self.read_only, stream=self._stream, current=self._current,
+            read_only=self.read_only, stream=self._stream, library=self._library,
         )
 
     def _frozen(self) -> DeviceArray:
@@ -163,8 +163,11 @@ class DeviceArray:
             tuple(self.shape[axis] for axis in axes), tuple(self.strides[axis] for axis in axes)
         )
 
-    def reshape(self, *shape: int) -> DeviceArray:
-        """The same items in another shape; they must lie row by row without gaps."""
+    def reshape(self, *sizes: Any) -> DeviceArray:
+        """The same items in another shape, given as integers or a tuple of them; they must lie row
+        by row without gaps.
+        """
+        shape: tuple[int, ...] = sizes[0] if sizes and isinstance(sizes[0], tuple) else sizes
         if math.prod(shape) != self.size or not self.contiguous:
             raise InvalidValueError(
                 f"an array of shape {self.shape} and strides {self.strides} has no view of shape "

@@ -63,9 +63,9 @@ class _Product:
             self._chain, writable,
         )
 
-    def _call(self, handle: Handle | None, ordered: bool = True) -> Call:
+    def _call(self, handle: Handle | None, name: str = "K", ordered: bool = True) -> Call:
         """A call that reads these values, on their device."""
-        call = Call(handle, self._place, "K")
+        call = Call(handle, self._place, name)
         if ordered and self._place.on_cuda:
             self._order(call)
         return call

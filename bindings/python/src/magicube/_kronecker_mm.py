@@ -11,6 +11,7 @@ from magicube._call import Call
 from magicube._device import Handle
 from magicube._dtypes import DType
 from magicube._kronecker import Kronecker, KroneckerChain, Pattern, as_pattern, check_kronecker
+from magicube._layout import check_values
 from magicube._matrix import Matrix, empty_matrix, matrix, result_of
 from magicube._plan import (
     Plan,
@@ -18,7 +19,6 @@ from magicube._plan import (
     Scales,
     check_all,
     check_implementation,
-    check_values,
     declare_all,
     implementations,
     pointer_entries,
@@ -113,7 +113,7 @@ def _execute(
     scales: Mapping[str, Scales],
     values: list[int],
 ) -> None:
-    scratch = call.lead.scratch(plan.workspace_bytes) if plan.workspace_bytes else None
+    owner, scratch = call.scratch(plan.workspace_bytes)
     plan.execute(
         call.native(),
         as_float(alpha, "alpha"),
@@ -122,8 +122,9 @@ def _execute(
         Y.descriptor(),
         values,
         pointer_entries(scales),
-        0 if scratch is None else int(scratch.data_ptr()),
+        scratch,
     )
+    del owner
 
 
 def kronecker_mm(
@@ -275,6 +276,7 @@ class KroneckerMMPlan(Plan):
         "_batch_count", "_features", "_layout", "_patterns", "_scales", "_value_mode", "_x", "_y",
     )
     _type = _native.KroneckerMMPlan
+    _operand = "K"
 
     def __init__(
         self,

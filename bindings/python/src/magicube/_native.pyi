@@ -307,12 +307,25 @@ class SpMMPlan(_Plan):
 
 class SDDMMPlan(_Plan):
     def execute(
-        self, handle: Handle, alpha: float, A: DnMat, B: DnMat, values: int, args: dict[str, int]
+        self,
+        handle: Handle,
+        alpha: float,
+        A: DnMat,
+        B: DnMat,
+        values: int,
+        args: dict[str, int],
+        workspace: int,
     ) -> None: ...
 
 class SparseSoftmaxPlan(_Plan):
     def execute(
-        self, handle: Handle, alpha: float, scores: int, out: int, args: dict[str, int]
+        self,
+        handle: Handle,
+        alpha: float,
+        scores: int,
+        out: int,
+        args: dict[str, int],
+        workspace: int,
     ) -> None: ...
 
 class AttentionPlan(_Plan):
@@ -325,6 +338,7 @@ class AttentionPlan(_Plan):
         v: tuple[int, int, int, int],
         out: tuple[int, int, int, int],
         args: dict[str, int],
+        workspace: int,
     ) -> None: ...
 
 class KroneckerMMPlan(_Plan):

@@ -10,19 +10,7 @@ from typing import Any, ClassVar, Iterable, Mapping, Protocol, TypeVar
 import numpy as np
 
 from magicube import _native
-from magicube._arrays import (
-    NUMPY,
-    AnyArray,
-    Stored,
-    address,
-    as_float,
-    as_int,
-    check_aligned,
-    check_writable,
-    choose,
-    contiguous,
-    host_array,
-)
+from magicube._arrays import Stored, address, as_float, as_int, check_aligned, choose
 from magicube._call import Call
 from magicube._device import Handle
 from magicube._dtypes import DType, resolve_dtype
@@ -70,7 +58,7 @@ def read_scales(
     argument: str,
     lengths: Mapping[str, int],
     batch_count: int,
-    call: Call | None = None,
+    call: Call,
 ) -> Scales:
     """Find out from its shape which elements an array of scales is for.
 
@@ -80,16 +68,15 @@ def read_scales(
         Shape (1,) or (length,), or (batch, 1) or (batch, length).
     lengths
         Number of elements of each granularity that is allowed, in the order of preference.
-    call : Call, optional
-        The call that they are for; without one they must lie in host memory.
+    call : Call
+        The call that they are for, on whose device they must lie.
     """
     if x is None:
         return Scales()
     if isinstance(x, (int, float, np.number)):
-        number = as_float(x, argument)
-        array: Stored = NUMPY.full(number) if call is None else call.lead.full(number)
+        array = call.full(as_float(x, argument))
     else:
-        array = host_array(x, argument)[0] if call is None else call.array(x, argument)[0]
+        array, _ = call.array(x, argument)
         array = array.reshape(1) if array.ndim == 0 else array
     allowed = " or ".join(
         f"({length},) for {name}, (batch, {length}) if each matrix of a batch has its own"
@@ -166,7 +153,7 @@ def read_all(
     given: Mapping[str, Any],
     lengths: Mapping[str, Mapping[str, int]],
     batch_count: int,
-    call: Call | None = None,
+    call: Call,
 ) -> dict[str, Scales]:
     """The scales of one product, as :func:`read_scales` reads each."""
     return {
@@ -179,7 +166,7 @@ def check_all(
     declared: Mapping[str, Scales],
     lengths: Mapping[str, Mapping[str, int]],
     batch_count: int,
-    call: Call | None = None,
+    call: Call,
 ) -> dict[str, Scales]:
     """The scales of an execution, as :func:`check_declared` checks each."""
     return {
@@ -208,7 +195,7 @@ def check_declared(
     declared: Scales,
     lengths: Mapping[str, int],
     batch_count: int,
-    call: Call | None = None,
+    call: Call,
 ) -> Scales:
     """The array for scales that a plan declared, in exactly the declared shape."""
     if declared.granularity == "none":
@@ -266,8 +253,8 @@ class SparseOperand(Protocol):
     def shape(self) -> tuple[int, ...]:
         """Its size, a batch in front."""
 
-    def _call(self, handle: Handle | None) -> Call:
-        """A call that reads it, on its device."""
+    def _call(self, handle: Handle | None, name: str) -> Call:
+        """A call that reads it under a name, on its device."""
 
 
 @dataclass(frozen=True)
@@ -291,11 +278,9 @@ def size_range(value: Any, argument: str) -> tuple[int, int]:
     return size, size
 
 
-def check_sparse(x: Any, argument: str, host_only: bool = True) -> SrBcrs:
-    """Raise unless the operand is an SrBcrs; ``host_only`` wherever CUDA arrays are not taken."""
+def check_sparse(x: Any, argument: str) -> SrBcrs:
+    """Raise unless the operand is an SrBcrs."""
     if isinstance(x, SrBcrs):
-        if host_only:
-            x._require_host("this operation")
         return x
     fix = "from_scipy" if hasattr(x, "tocsr") else "from_dense"
     raise TypeError(
@@ -335,13 +320,14 @@ class Plan:
 
     __slots__ = ("__weakref__", "_native_plan", "_place", "_shape")
     _type: ClassVar[Any]
+    _operand: ClassVar[str] = "A"  # what its sparse operand is called
     _native_plan: Any
     _place: Place
     _shape: tuple[int, ...]
 
     def _create(self, problem: Problem, handle: Handle | None) -> None:
         self._shape = problem.sparse.shape
-        call = problem.sparse._call(handle)
+        call = problem.sparse._call(handle, self._operand)
         self._place = call.place
         self._native_plan = self._type(
             call.native(), problem.descriptor, problem.entries, problem.implementation
@@ -349,7 +335,7 @@ class Plan:
 
     def _call_of(self, handle: Handle | None) -> Call:
         """A call of this plan, whose arrays are to lie on the plan's device."""
-        return Call(handle, self._place, "the plan")
+        return Call(handle, self._place, "the plan", self._operand)
 
     @classmethod
     def is_supported(
@@ -413,57 +399,10 @@ class _CheckOnly(Plan):
     __slots__ = ()
 
     def _create(self, problem: Problem, handle: Handle | None) -> None:
-        call = problem.sparse._call(handle)
+        call = problem.sparse._call(handle, self._operand)
         self._type.check_supported(
             call.native(), problem.descriptor, problem.entries, problem.implementation
         )
-
-
-def values_of(x: Any, argument: str) -> AnyArray:
-    """The value array of a sparse matrix, or the array itself."""
-    if isinstance(x, SrBcrs):
-        if x.values is None:
-            raise InvalidValueError(f"{argument} is a pattern alone; it has no values")
-        x = x.values
-    return host_array(x, argument)[0]
-
-
-def layout_values(
-    given: Any,
-    argument: str,
-    elements: int,
-    dtype: DType,
-    batch: int | None,
-    writable: bool = True,
-) -> AnyArray:
-    """A value array of so many elements, padding included: the caller's, or a new one for None.
-
-    ``batch`` is the number of value arrays that share the pattern, None for one without that axis.
-    It lies in host memory.
-    """
-    if given is None:
-        length = dtype.storage_count(elements)
-        return np.empty((length,) if batch is None else (batch, length), dtype.storage)
-    array = values_of(given, argument)
-    check_values(array, argument, elements, dtype, batch)
-    check_writable(array, argument, writable)
-    return array
-
-
-def check_values(
-    array: Stored, argument: str, elements: int, dtype: DType, batch: int | None
-) -> None:
-    """Raise unless an array has the layout that :func:`layout_values` describes."""
-    length = dtype.storage_count(elements)
-    shape = (length,) if batch is None else (batch, length)
-    dense = contiguous(array)
-    if array.shape != shape or array.dtype != dtype.storage or not dense:
-        raise InvalidValueError(
-            f"{argument} has shape {array.shape} and items of {array.dtype}"
-            f"{'' if dense else ', not contiguous'}; it must be contiguous, of "
-            f"shape {shape} and {dtype.storage}"
-        )
-    check_aligned(array, argument)
 
 
 def implementations(kind: Any, device: str) -> list[str]:

@@ -6,9 +6,11 @@ from __future__ import annotations
 from typing import Any, Iterable, Mapping
 
 from magicube import _native
-from magicube._arrays import AnyArray, address, as_float, choose
-from magicube._device import Handle, native_handle
+from magicube._arrays import Stored, address, as_float, choose
+from magicube._call import Call
+from magicube._device import Handle
 from magicube._dtypes import DType, resolve_dtype
+from magicube._layout import out_values
 from magicube._matrix import Matrix, matrix
 from magicube._plan import (
     Plan,
@@ -20,7 +22,6 @@ from magicube._plan import (
     check_sparse,
     declare_all,
     implementations,
-    layout_values,
     plan_batch,
     pointer_entries,
     product_dtype,
@@ -67,22 +68,25 @@ def _problem(
 
 def _execute(
     plan: Any,
-    handle: Handle | None,
+    call: Call,
     alpha: object,
     A: Matrix,
     B: Matrix,
     batch_count: int,
-    values: AnyArray,
+    values: Stored,
     scales: Mapping[str, Scales],
 ) -> None:
+    owner, scratch = call.scratch(plan.workspace_bytes)
     plan.execute(
-        native_handle(handle),
+        call.native(),
         as_float(alpha, "alpha"),
         A.descriptor(batch_count),
         B.descriptor(batch_count),
         address(values),
         pointer_entries(scales),
+        scratch,
     )
+    del owner
 
 
 def sddmm(
@@ -130,11 +134,18 @@ def sddmm(
     implementation : str, optional
         One of :func:`sddmm_implementations`; by default the library chooses.
     handle : Handle, optional
+        By default this thread's own handle of the device that the arrays lie on.
+
+    Notes
+    -----
+    On CUDA all arrays lie on the pattern's device, and the product runs on the current stream of
+    the library that A is from. Making the plan waits for that stream; executing an
+    :class:`SDDMMPlan` does not, and can be captured in a graph.
 
     Returns
     -------
     SrBcrs
-        The pattern with these values; padding and absent elements are 0.
+        The pattern with these values, on its device; padding and absent elements are 0.
 
     Raises
     ------
@@ -143,27 +154,31 @@ def sddmm(
     InvalidValueError
         If a shape, a stride or a value breaks a rule.
     NotSupportedError
-        If the types do not go together, or an array lies in CUDA memory.
+        If the types do not go together.
+    DeviceMismatchError
+        If the arrays lie on different devices.
     """
     pattern = check_sparse(pattern, "pattern")._pattern()
-    left = matrix(A, "A", dtype=lhs_dtype)
-    right = matrix(B, "B", dtype=rhs_dtype)
+    call = pattern._call(handle, "pattern", ordered=False)
+    left = matrix(A, "A", dtype=lhs_dtype, call=call)
+    right = matrix(B, "B", dtype=rhs_dtype, call=call)
     batch = check_batch(pattern, left, right)
     count = 1 if batch is None else batch
     given = {"a_scale": a_scale, "b_scale": b_scale, "out_scale": out_scale}
     lengths = _lengths(pattern)
-    scales = read_all(given, lengths, count)
+    scales = read_all(given, lengths, count, call)
     dtype = product_dtype(out_dtype, left.dtype, scales, "out_scale", alpha == 1)
     problem = _problem(
         pattern, (left.dtype, left.order), (right.dtype, right.order), dtype,
         (left.cols, left.cols), count, scales, implementation,
     )
+    pattern._order(call)
     plan = _native.SDDMMPlan(
-        native_handle(handle), problem.descriptor, problem.entries, problem.implementation
+        call.native(), problem.descriptor, problem.entries, problem.implementation
     )
     shared = batch if pattern.ndim == 2 else None  # value arrays that share one pattern
-    values = layout_values(None, "out", pattern._value_count, dtype, shared)
-    _execute(plan, handle, alpha, left, right, count, values, scales)
+    values = out_values(None, pattern._value_count, dtype, shared, call, left.library)
+    _execute(plan, call, alpha, left, right, count, values, scales)
     return pattern.with_values(values, dtype)
 
 
@@ -194,6 +209,11 @@ class SDDMMPlan(Plan):
         One of :func:`sddmm_implementations`.
     handle : Handle, optional
 
+    Notes
+    -----
+    As for :class:`SpMMPlan`. With an ``out`` of torch, CuPy or another library, which the result's
+    values are a view of, nothing is allocated but torch's scratch.
+
     Raises
     ------
     InvalidValueError
@@ -204,6 +224,7 @@ class SDDMMPlan(Plan):
 
     __slots__ = ("_at", "_batch_count", "_lhs", "_out", "_rhs", "_scales")
     _type = _native.SDDMMPlan
+    _operand = "pattern"
 
     def __init__(
         self,
@@ -273,8 +294,9 @@ class SDDMMPlan(Plan):
             If an array does not have the plan's type, order or shape.
         """
         plan, pattern = self._open(), self._at
-        left = matrix(A, "A", dtype=self._lhs[0], order=self._lhs[1])
-        right = matrix(B, "B", dtype=self._rhs[0], order=self._rhs[1])
+        call = self._call_of(handle)
+        left = matrix(A, "A", dtype=self._lhs[0], order=self._lhs[1], call=call)
+        right = matrix(B, "B", dtype=self._rhs[0], order=self._rhs[1], call=call)
         batch = check_batch(pattern, left, right)
         if batch is not None and batch != self._batch_count:
             raise InvalidValueError(
@@ -283,10 +305,10 @@ class SDDMMPlan(Plan):
         if self._batch_count != 1:
             batch = self._batch_count
         given = {"a_scale": a_scale, "b_scale": b_scale, "out_scale": out_scale}
-        scales = check_all(given, self._scales, _lengths(pattern), self._batch_count)
+        scales = check_all(given, self._scales, _lengths(pattern), self._batch_count, call)
         shared = batch if pattern.ndim == 2 else None  # value arrays that share one pattern
-        values = layout_values(out, "out", pattern._value_count, self._out, shared)
-        _execute(plan, handle, alpha, left, right, self._batch_count, values, scales)
+        values = out_values(out, pattern._value_count, self._out, shared, call, left.library)
+        _execute(plan, call, alpha, left, right, self._batch_count, values, scales)
         return pattern.with_values(values, self._out)
 
 

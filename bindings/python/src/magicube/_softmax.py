@@ -8,9 +8,11 @@ from typing import Any, Iterable, Mapping
 import numpy as np
 
 from magicube import _native
-from magicube._arrays import AnyArray, address, as_float, check_writable, host_array
-from magicube._device import Handle, native_handle
+from magicube._arrays import Library, Stored, address, as_float, check_writable, contiguous
+from magicube._call import Call
+from magicube._device import Handle
 from magicube._dtypes import DTYPES, DType, resolve_dtype
+from magicube._layout import check_values, new_array, out_values, raw_values
 from magicube._plan import (
     Plan,
     Problem,
@@ -20,12 +22,10 @@ from magicube._plan import (
     check_sparse,
     declare_all,
     implementations,
-    layout_values,
     plan_batch,
     pointer_entries,
     read_all,
     scale_entries,
-    values_of,
 )
 from magicube.errors import InvalidValueError
 from magicube.sparse import SrBcrs
@@ -62,33 +62,57 @@ def _problem(
     return Problem(pattern, pattern._descriptor(), entries, check_implementation(implementation))
 
 
-def _bias_values(bias: Any, pattern: SrBcrs, batch: int | None) -> AnyArray | None:
+def _bias_values(bias: Any, pattern: SrBcrs, batch: int | None, call: Call) -> Stored | None:
     """Summands in the pattern's layout: one array, or one for each value array of a batch."""
     if bias is None:
         return None
-    array = values_of(bias, "bias")
+    array, _ = call.array(raw_values(bias, "bias"), "bias")
     own = batch if array.ndim == 2 and pattern.ndim == 2 else None
-    return layout_values(array, "bias", pattern._value_count, _FP32, own, writable=False)
+    check_values(array, "bias", pattern._value_count, _FP32, own)
+    return array
 
 
-def _bias_stride(array: AnyArray | None) -> int:
+def _bias_stride(array: Stored | None) -> int:
     return 0 if array is None or array.ndim == 1 else int(array.shape[1])
 
 
-def _out_scales(pattern: SrBcrs, batch: int | None, given: Any) -> AnyArray:
-    """The array that receives a scale a row: (M,), or (batch, M)."""
+def _out_scales(
+    pattern: SrBcrs, batch: int | None, given: Any, call: Call, library: Library
+) -> tuple[Any, Stored]:
+    """The array that receives a scale a row, (M,) or (batch, M), and a view of it."""
     count = pattern.batch_count if pattern.ndim == 3 else batch
     shape = (pattern.shape[-2],) if count is None else (count, pattern.shape[-2])
     if given is None:
-        return np.empty(shape, np.float32)
-    array, _ = host_array(given, "out_scale")
-    if array.shape != shape or array.dtype != np.float32 or not array.flags.c_contiguous:
+        return new_array(shape, _FP32, call, library)
+    array, _ = call.array(given, "out_scale", writable=True)
+    if array.shape != shape or array.dtype != np.float32 or not contiguous(array):
         raise InvalidValueError(
             f"out_scale has shape {array.shape} and items of {array.dtype}; it must be "
             f"contiguous, of shape {shape} and float32"
         )
     check_writable(array, "out_scale", True)
-    return array
+    return given, array
+
+
+def _execute(
+    plan: Any,
+    call: Call,
+    alpha: object,
+    scores: Stored,
+    values: Stored,
+    scales: Mapping[str, Scales],
+    bias: Stored | None,
+    out_scale: Stored | None,
+) -> None:
+    pointers = pointer_entries(scales)
+    pointers["bias"] = 0 if bias is None else address(bias)
+    pointers["out_scale"] = 0 if out_scale is None else address(out_scale)
+    owner, scratch = call.scratch(plan.workspace_bytes)
+    plan.execute(
+        call.native(), as_float(alpha, "alpha"), address(scores), address(values), pointers,
+        scratch,
+    )
+    del owner
 
 
 def sparse_softmax(
@@ -101,7 +125,7 @@ def sparse_softmax(
     bias: Any = None,
     implementation: str | None = None,
     handle: Handle | None = None,
-) -> SrBcrs | tuple[SrBcrs, AnyArray]:
+) -> SrBcrs | tuple[SrBcrs, Any]:
     """Softmax over the existing elements of each row.
 
     In fp32, x = fma((alpha * row_scale[i]) * col_scale[j], score, bias) and
@@ -124,12 +148,20 @@ def sparse_softmax(
     implementation : str, optional
         One of :func:`sparse_softmax_implementations`; by default the library chooses.
     handle : Handle, optional
+        By default this thread's own handle of the device that the arrays lie on.
+
+    Notes
+    -----
+    On CUDA all arrays lie on S's device, and softmax runs on the current stream of the library that
+    S's values are from. Making the plan waits for that stream; executing a
+    :class:`SparseSoftmaxPlan` does not, and can be captured in a graph.
 
     Returns
     -------
-    SrBcrs, or (SrBcrs, numpy.ndarray)
-        The probabilities p in S's layout; for integers with the scales, fp32 of shape (M,) or
-        (batch, M): p = scale[i] * integer.
+    SrBcrs, or (SrBcrs, array)
+        The probabilities p in S's layout and on its device; for integers with the scales, fp32 of
+        shape (M,) or (batch, M), of NumPy or, on CUDA, the library that S's values are from:
+        p = scale[i] * integer.
 
     Raises
     ------
@@ -139,35 +171,36 @@ def sparse_softmax(
         If a shape or a value breaks a rule, or S is a pattern alone.
     NotSupportedError
         If the types do not go together.
+    DeviceMismatchError
+        If the arrays lie on different devices.
     """
     S = check_sparse(S, "S")
     if S.values is None or S._dtype is None:
         raise InvalidValueError("S is a pattern alone; softmax needs its scores")
+    call = S._call(handle, "S", ordered=False)
+    scores, library = call.array(S.values, "S")
     pattern = S._pattern()
     batch = S.batch_count if S._batch == "values" else None
     count = S.batch_count
     given = {"row_scale": row_scale, "col_scale": col_scale}
-    scales = read_all(given, _lengths(pattern), count)
+    scales = read_all(given, _lengths(pattern), count, call)
     target = resolve_dtype(out_dtype, "out_dtype")
-    summands = _bias_values(bias, pattern, batch)
+    summands = _bias_values(bias, pattern, batch, call)
     problem = _problem(
         pattern, S._dtype, target, count, scales, summands is not None, _bias_stride(summands),
         implementation,
     )
-    call = native_handle(handle)
+    pattern._order(call)
     plan = _native.SparseSoftmaxPlan(
-        call, problem.descriptor, problem.entries, problem.implementation
+        call.native(), problem.descriptor, problem.entries, problem.implementation
     )
-    values = layout_values(None, "out", pattern._value_count, target, batch)
-    pointers = pointer_entries(scales)
-    pointers["bias"] = 0 if summands is None else address(summands)
-    out_scale: AnyArray | None = None
+    values = out_values(None, pattern._value_count, target, batch, call, library)
+    shown = scale = None
     if not target.floating:
-        out_scale = _out_scales(pattern, batch, None)
-        pointers["out_scale"] = address(out_scale)
-    plan.execute(call, as_float(alpha, "alpha"), address(S.values), address(values), pointers)
+        shown, scale = _out_scales(pattern, batch, None, call, library)
+    _execute(plan, call, alpha, scores, values, scales, summands, scale)
     result = pattern.with_values(values, target)
-    return result if out_scale is None else (result, out_scale)
+    return result if scale is None else (result, shown)
 
 
 class SparseSoftmaxPlan(Plan):
@@ -191,6 +224,11 @@ class SparseSoftmaxPlan(Plan):
         One of :func:`sparse_softmax_implementations`.
     handle : Handle, optional
 
+    Notes
+    -----
+    As for :class:`SpMMPlan`. With an ``out`` of torch, CuPy or another library, which the result's
+    values are a view of, nothing is allocated but torch's scratch.
+
     Raises
     ------
     InvalidValueError
@@ -201,6 +239,7 @@ class SparseSoftmaxPlan(Plan):
 
     __slots__ = ("_at", "_batch_count", "_bias", "_source", "_scales", "_target")
     _type = _native.SparseSoftmaxPlan
+    _operand = "pattern"
 
     def __init__(
         self,
@@ -242,7 +281,7 @@ class SparseSoftmaxPlan(Plan):
         bias: Any = None,
         out_scale: Any = None,
         handle: Handle | None = None,
-    ) -> SrBcrs | tuple[SrBcrs, AnyArray]:
+    ) -> SrBcrs | tuple[SrBcrs, Any]:
         """Execute the plan.
 
         Parameters
@@ -260,7 +299,7 @@ class SparseSoftmaxPlan(Plan):
 
         Returns
         -------
-        SrBcrs, or (SrBcrs, numpy.ndarray)
+        SrBcrs, or (SrBcrs, array)
             As :func:`sparse_softmax` returns them; they lie in ``out`` and ``out_scale`` if those
             are given.
 
@@ -270,28 +309,27 @@ class SparseSoftmaxPlan(Plan):
             If an array does not have the plan's type or shape.
         """
         plan, pattern = self._open(), self._at
-        array = values_of(scores, "scores")
+        call = self._call_of(handle)
+        array, library = call.array(raw_values(scores, "scores"), "scores")
         batch = self._batch_count if pattern.ndim == 2 and self._batch_count != 1 else None
         if batch is None and pattern.ndim == 2 and array.ndim == 2:
             batch = 1
         count = pattern._value_count
-        source = layout_values(array, "scores", count, self._source, batch, writable=False)
+        check_values(array, "scores", count, self._source, batch)
         given = {"row_scale": row_scale, "col_scale": col_scale}
-        scales = check_all(given, self._scales, _lengths(pattern), self._batch_count)
-        pointers = pointer_entries(scales)
-        summands = _bias_values(bias, pattern, batch)
+        scales = check_all(given, self._scales, _lengths(pattern), self._batch_count, call)
+        summands = _bias_values(bias, pattern, batch, call)
         if (summands is not None, _bias_stride(summands)) != self._bias:
             raise InvalidValueError(
                 "bias must be given, in the declared shape, exactly if the plan was made with it"
             )
-        pointers["bias"] = 0 if summands is None else address(summands)
-        values = layout_values(out, "out", count, self._target, batch)
-        scale = None if self._target.floating else _out_scales(pattern, batch, out_scale)
-        pointers["out_scale"] = 0 if scale is None else address(scale)
-        call = native_handle(handle)
-        plan.execute(call, as_float(alpha, "alpha"), address(source), address(values), pointers)
+        values = out_values(out, count, self._target, batch, call, library)
+        shown = scale = None
+        if not self._target.floating:
+            shown, scale = _out_scales(pattern, batch, out_scale, call, library)
+        _execute(plan, call, alpha, array, values, scales, summands, scale)
         result = pattern.with_values(values, self._target)
-        return result if scale is None else (result, scale)
+        return result if scale is None else (result, shown)
 
 
 def sparse_softmax_implementations(device: str = "cpu") -> list[str]:

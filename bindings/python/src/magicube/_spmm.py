@@ -12,6 +12,7 @@ from magicube._arrays import Stored, address, as_float, choose
 from magicube._call import Call
 from magicube._device import Handle
 from magicube._dtypes import DType, resolve_dtype
+from magicube._layout import given_values
 from magicube._matrix import Matrix, empty_matrix, matrix, result_of
 from magicube._plan import (
     Plan,
@@ -21,7 +22,6 @@ from magicube._plan import (
     check_batch,
     check_implementation,
     check_sparse,
-    check_values,
     declare_all,
     implementations,
     plan_batch,
@@ -47,7 +47,7 @@ def _lengths(rows: int, cols: int) -> dict[str, dict[str, int]]:
 
 def _check_lhs(A: Any) -> SrBcrs | Vnm:
     """Raise unless A is of a format that SpMM takes."""
-    return A if isinstance(A, Vnm) else check_sparse(A, "A", host_only=False)
+    return A if isinstance(A, Vnm) else check_sparse(A, "A")
 
 
 def _problem(
@@ -138,7 +138,7 @@ def _execute(
     scales: Mapping[str, Scales],
     a_values: int = 0,
 ) -> None:
-    scratch = call.lead.scratch(plan.workspace_bytes) if plan.workspace_bytes else None
+    owner, scratch = call.scratch(plan.workspace_bytes)
     plan.execute(
         call.native(),
         as_float(alpha, "alpha"),
@@ -146,8 +146,9 @@ def _execute(
         as_float(beta, "beta"),
         C.descriptor(),
         {"a_values": a_values, **pointer_entries(scales)},
-        0 if scratch is None else int(scratch.data_ptr()),
+        scratch,
     )
+    del owner
 
 
 def spmm(
@@ -444,13 +445,7 @@ class SpMMPlan(Plan):
 
     def _own_values(self, values: Any, call: Call) -> Stored:
         """Values for A, in A's layout and of its shape."""
-        if isinstance(values, (SrBcrs, Vnm)):
-            if values.values is None:
-                raise InvalidValueError("values is a pattern alone; it has no values")
-            values = values.values
-        array, _ = call.array(values, "values")
-        check_values(array, "values", *self._values)
-        return array
+        return given_values(values, "values", *self._values, call)
 
 
 def _declared(

@@ -17,19 +17,16 @@ from magicube._arrays import (
     as_int,
     check_aligned,
     contiguous,
-    place_of,
 )
-from magicube._call import Call
 from magicube._device import Handle, native_handle
-from magicube._device_array import DeviceArray, upload
 from magicube._dtypes import DTYPES, DType, dtype_of_array, resolve_dtype
-from magicube._place import Place
-from magicube.errors import InvalidValueError, NotSupportedError
+from magicube._placed import Placed, index_array, restore
+from magicube.errors import InvalidValueError
 
 Self = TypeVar("Self", bound="SrBcrsArrays")
 
 
-class SrBcrsArrays:
+class SrBcrsArrays(Placed):
     """What :class:`magicube.SrBcrs` holds; that class documents it."""
 
     __slots__ = (
@@ -47,6 +44,7 @@ class SrBcrsArrays:
         "values",
         "vector_length",
     )
+    _array_names = ("col_indices", "values", "row_begin", "row_end", "element_mask")
     __array_ufunc__ = None  # so that NumPy leaves `array @ matrix` to us
 
     def __init__(
@@ -77,35 +75,24 @@ class SrBcrsArrays:
         _native.default_stride(self.vector_length, DTYPES["fp32"].code)
         self._nnz: int | None = None
         self._num_vectors: int | None = None
-        self.col_indices = _index_array(col_indices, "col_indices", ("int32",))
+        self.col_indices = index_array(col_indices, "col_indices", ("int32",))
         """int32: column of each slot, -1 in padding."""
         self.values, self._dtype = self._check_values(values, dtype)
         """Value array (uint8 with two elements each for int4), or None for a pattern alone."""
         self._batch = self._batch_kind()
         blocks = self.block_rows * (self.batch_count if self._batch == "patterns" else 1)
-        self.row_begin = _index_array(row_begin, "row_begin", ("int32", "int64"), blocks)
+        self.row_begin = index_array(row_begin, "row_begin", ("int32", "int64"), blocks)
         """int32 or int64: first slot of each block row."""
-        self.row_end = _index_array(row_end, "row_end", (self.row_begin.dtype.name,), blocks)
+        self.row_end = index_array(row_end, "row_end", (self.row_begin.dtype.name,), blocks)
         """As row_begin: one past the last real slot of each block row."""
         self.element_mask: Stored | None = None
         """uint8: which elements of a slot exist; None if all do."""
         if element_mask is not None:
             length = self.slots * -(-self.vector_length // 8)
-            self.element_mask = _index_array(element_mask, "element_mask", ("uint8",), length)
+            self.element_mask = index_array(element_mask, "element_mask", ("uint8",), length)
         self._place = self._common_place()
         if validate:
             self.validate(handle=handle)
-
-    def _arrays(self) -> dict[str, Stored]:
-        names = ("col_indices", "values", "row_begin", "row_end", "element_mask")
-        found = {name: getattr(self, name) for name in names}
-        return {name: array for name, array in found.items() if array is not None}
-
-    def _common_place(self) -> Place:
-        call = Call(None)
-        for name, array in self._arrays().items():
-            call.meet(place_of(array), name, array)
-        return call.place
 
     def _check_values(self, values: Any, dtype: object) -> tuple[Stored | None, DType | None]:
         if values is None:
@@ -218,99 +205,15 @@ class SrBcrsArrays:
         """Bytes of all arrays together."""
         return sum(array.nbytes for array in self._arrays().values())
 
-    @property
-    def device(self) -> str:
-        """Where the arrays lie: ``"cpu"``, or such as ``"cuda:0"``."""
-        return str(self._place)
-
-    def to(self: Self, device: str) -> Self:
-        """A copy on a device; this matrix if it is there already.
-
-        Parameters
-        ----------
-        device : str
-            "cpu", "cuda" (which is "cuda:0") or such as "cuda:1".
-
-        Raises
-        ------
-        InvalidValueError
-            If ``device`` is none of these.
-        NoDeviceError
-            If there is no such device.
-        """
-        kind, colon, number = str(device).partition(":")
-        named = number.isdecimal() if colon else True
-        if kind not in _native.DEVICES or not named or (kind == "cpu" and number not in ("", "0")):
-            raise InvalidValueError(
-                f"device is {device!r}; it must be 'cpu', 'cuda' or such as 'cuda:1'"
-            )
-        return self.cuda(int(number or 0)) if kind == "cuda" else self.cpu()
-
-    def cuda(self: Self, ordinal: int = 0) -> Self:
-        """A copy in the memory of a CUDA device; this matrix if it is there already.
-
-        It is there when this returns. SpMM and the dense conversions work with it there.
-
-        Raises
-        ------
-        NoDeviceError
-            If there is no such device.
-        """
-        place = Place("cuda", as_int(ordinal, "ordinal", 32))
-        if self._place == place:
-            return self
-        source = self.cpu()
-
-        def move(array: Stored | None) -> DeviceArray | None:
-            return None if array is None else upload(np.asarray(array), place.ordinal)
-
-        return self._told(source, source._moved(move))
-
-    def cpu(self: Self) -> Self:
-        """A copy in host memory; this matrix if it is there already."""
-        if not self._place.on_cuda:
-            return self
-
-        def move(array: Stored | None) -> AnyArray | None:
-            return array.numpy() if isinstance(array, DeviceArray) else array
-
-        return self._told(self, self._moved(move))
-
-    def _moved(self: Self, move: Callable[[Stored | None], Stored | None]) -> Self:
-        return type(self)(
-            self.shape, move(self.row_begin), move(self.row_end), move(self.col_indices),
-            move(self.values), vector_length=self.vector_length, stride=self.stride,
-            dtype=self._dtype, element_mask=move(self.element_mask), validate=False,
+    def _moved(self: Self, arrays: dict[str, Stored]) -> Self:
+        copy = type(self)(
+            self.shape, arrays["row_begin"], arrays["row_end"], arrays["col_indices"],
+            arrays.get("values"), vector_length=self.vector_length, stride=self.stride,
+            dtype=self._dtype, element_mask=arrays.get("element_mask"), validate=False,
         )
-
-    @staticmethod
-    def _told(source: SrBcrsArrays, copy: Self) -> Self:
-        """The copy, which need not count what has been counted in the source."""
-        if not source._place.on_cuda:
-            copy._num_vectors, copy._nnz = source.num_vectors, source.nnz
+        if not self._place.on_cuda:  # on a GPU they are not counted without need
+            copy._num_vectors, copy._nnz = self.num_vectors, self.nnz
         return copy
-
-    def _call(self, handle: Handle | None, name: str = "A", ordered: bool = True) -> Call:
-        """A call that reads this matrix, on its device."""
-        call = Call(handle, self._place, name)
-        if ordered:
-            self._order(call)
-        return call
-
-    def _order(self, call: Call) -> None:
-        """Let a call find what the arrays hold."""
-        if self._place.on_cuda:
-            for name, array in self._arrays().items():
-                call.array(array, name)
-
-    def _require_host(self, operation: str) -> None:
-        """Raise unless the matrix lies in host memory, which every operation takes."""
-        if self._place.on_cuda:
-            raise NotSupportedError(
-                f"{operation} takes matrices in host memory alone in this version of the Python "
-                f"package, and the matrix lies on CUDA device {self._place.ordinal}; call it on a "
-                "copy in host memory: A.cpu()"
-            )
 
     def _descriptor(self, dtype: DType | None = None) -> _native.SpMat:
         """The C descriptor; this object must outlive it. ``dtype`` stands in for absent values."""
@@ -426,16 +329,12 @@ class SrBcrsArrays:
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         if self._place.on_cuda:
-            return _restore, (self.cpu(), self.device)
+            return restore, (self.cpu(), self.device)
         return _rebuild, (
             type(self),
             self.shape, self.row_begin, self.row_end, self.col_indices, self.values,
             self.vector_length, self.stride, self.dtype, self.element_mask,
         )
-
-
-def _restore(matrix: SrBcrsArrays, device: str) -> SrBcrsArrays:
-    return matrix.to(device)
 
 
 def _rebuild(
@@ -454,25 +353,3 @@ def _rebuild(
         shape, row_begin, row_end, col_indices, values, vector_length=vector_length,
         stride=stride, dtype=dtype, element_mask=element_mask,
     )
-
-
-def _index_array(
-    x: Any, argument: str, names: tuple[str, ...], length: int | None = None
-) -> Stored:
-    """A read-only view of an index array."""
-    array, _ = array_of(x, argument)
-    if array.dtype.name not in names or not array.dtype.isnative:
-        raise InvalidValueError(
-            f"{argument} has items of {array.dtype}; they must be {' or '.join(names)}"
-        )
-    if array.ndim != 1 or (length is not None and array.size != length):
-        expected = "one axis" if length is None else f"shape ({length},)"
-        raise InvalidValueError(f"{argument} has shape {array.shape}; it must have {expected}")
-    if not contiguous(array):
-        raise InvalidValueError(f"{argument} is not contiguous; pass numpy.ascontiguousarray(x)")
-    check_aligned(array, argument)
-    if isinstance(array, DeviceArray):
-        return array._frozen()
-    view = array.view()
-    view.flags.writeable = False
-    return view

@@ -32,7 +32,8 @@ class Vnm(VnmArrays):
       two groups a byte; else a byte an element.
     * ``values``: M * G * n elements, row after row.
 
-    The pattern does not change: its arrays are read-only. Matrices lie in host memory.
+    The pattern does not change: its arrays are read-only. :meth:`cuda` copies a matrix to a GPU,
+    where :func:`spmm` takes it; conversions are of host memory.
 
     Most matrices are made by :meth:`from_dense`, :meth:`from_scipy` or :meth:`load`; the
     constructor takes the arrays themselves.
@@ -197,6 +198,7 @@ class Vnm(VnmArrays):
 
     def _dense(self, dtype: DType, order: str, handle: Handle | None, as_mask: bool) -> Any:
         choose(order, _native.ORDERS, "order")
+        self._require_host("to_mask" if as_mask else "to_dense")
         result, out = empty_matrix(NUMPY, self.shape, dtype, order)
         run = _native.sparse_to_mask if as_mask else _native.sparse_to_dense
         run(native_handle(handle), self._descriptor(), out.descriptor())
@@ -209,6 +211,8 @@ class Vnm(VnmArrays):
         ------
         InvalidValueError
             If this is a pattern alone: :meth:`to_mask` shows that.
+        NotSupportedError
+            If the matrix lies on a GPU.
         """
         return self._dense(self._values_dtype(), order, handle, False)
 
@@ -237,12 +241,13 @@ class Vnm(VnmArrays):
         Raises
         ------
         NotSupportedError
-            For a batch.
+            For a batch, and if the matrix lies on a GPU.
         ModuleNotFoundError
             If SciPy is not installed.
         """
         import scipy.sparse
 
+        self._require_host("to_scipy")
         dtype = self._values_dtype()
         if len(self.shape) == 3:
             raise NotSupportedError("a batch has no SciPy form; convert one matrix a time")
@@ -257,6 +262,8 @@ class Vnm(VnmArrays):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the matrix to a file that ends in ``.safetensors`` or ``.npz``.
 
+        A file does not tell the device.
+
         Raises
         ------
         magicube.io.FileFormatError
@@ -264,7 +271,7 @@ class Vnm(VnmArrays):
         """
         from magicube._io.vnm import save_vnm
 
-        save_vnm(path, self)
+        save_vnm(path, self.cpu())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, handle: Handle | None = None) -> Vnm:

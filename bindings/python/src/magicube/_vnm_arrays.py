@@ -9,22 +9,31 @@ from typing import Any, Callable, TypeVar
 import numpy as np
 
 from magicube import _native
-from magicube._arrays import AnyArray, address, as_int, check_aligned, host_array
-from magicube._call import Call
+from magicube._arrays import (
+    AnyArray,
+    Stored,
+    address,
+    array_of,
+    as_int,
+    check_aligned,
+    contiguous,
+)
 from magicube._device import Handle, native_handle
 from magicube._dtypes import DTYPES, DType, dtype_of_array
-from magicube._place import CPU
+from magicube._placed import Placed, index_array, restore
 from magicube.errors import InvalidValueError
 
 Self = TypeVar("Self", bound="VnmArrays")
 
 
-class VnmArrays:
+class VnmArrays(Placed):
     """What :class:`magicube.Vnm` holds; that class documents it."""
 
     __slots__ = (
-        "_batch", "_dtype", "column_loc", "m", "metadata", "n", "shape", "values", "vector_length",
+        "_batch", "_dtype", "_nnz", "_place", "column_loc", "m", "metadata", "n", "shape", "values",
+        "vector_length",
     )
+    _array_names = ("column_loc", "metadata", "values")
     __array_ufunc__ = None  # so that NumPy leaves `array @ matrix` to us
 
     def __init__(
@@ -53,11 +62,10 @@ class VnmArrays:
         self.m = as_int(m, "m", 32)
         """Columns of a group."""
         loc, places, _ = self._lengths()
-        self.column_loc = _pattern_array(
-            column_loc, "column_loc", np.uint16 if self.m > 256 else np.uint8, loc
-        )
+        location = "uint16" if self.m > 256 else "uint8"
+        self.column_loc = index_array(column_loc, "column_loc", (location,), loc)
         """uint8 or uint16: the selected columns of each block row and group."""
-        self.metadata = _pattern_array(metadata, "metadata", np.uint8, places)
+        self.metadata = index_array(metadata, "metadata", ("uint8",), places)
         """uint8: places of the elements."""
         self.values, self._dtype = self._check_values(values)
         """Value array, or None for a pattern alone."""
@@ -66,6 +74,8 @@ class VnmArrays:
                 f"shape is {self.shape}, which takes values of shape (batch, M * G * n)"
             )
         self._batch = "values" if len(self.shape) == 3 else None
+        self._nnz: int | None = None
+        self._place = self._common_place()
         if validate:
             self.validate(handle=handle)
 
@@ -73,10 +83,10 @@ class VnmArrays:
         rows, cols = self.shape[-2:]
         return _native.vnm_lengths(rows, cols, self.vector_length, self.n, self.m)
 
-    def _check_values(self, values: Any) -> tuple[AnyArray | None, DType | None]:
+    def _check_values(self, values: Any) -> tuple[Stored | None, DType | None]:
         if values is None:
             return None, None
-        array, _ = host_array(values, "values")
+        array, library = array_of(values, "values")
         found = dtype_of_array(array.dtype)
         if found is None:
             raise InvalidValueError(f"values has items of {array.dtype}; they must be of a type")
@@ -85,8 +95,10 @@ class VnmArrays:
             raise InvalidValueError(
                 f"values has shape {array.shape}; it must be {(*head, self._value_count)}"
             )
-        if not array.flags.c_contiguous:
-            raise InvalidValueError("values is not contiguous; pass numpy.ascontiguousarray(x)")
+        if not contiguous(array):
+            raise InvalidValueError(
+                f"values is not contiguous; pass {library.contiguous('values')}"
+            )
         check_aligned(array, "values")
         return array, found
 
@@ -130,6 +142,11 @@ class VnmArrays:
     @property
     def nnz(self) -> int:
         """Number of existing elements, zero or not, of the whole batch."""
+        if self._nnz is None:
+            self._nnz = self.cpu()._count()
+        return self._nnz
+
+    def _count(self) -> int:
         rows, cols = self.shape[-2:]
         if self.groups == 0:
             return 0
@@ -139,7 +156,8 @@ class VnmArrays:
         return (whole + last) * self.batch_count
 
     def _places(self) -> AnyArray:
-        """(M, G, n): the place of each element in the budget."""
+        """(M, G, n): the place of each element in the budget, of a matrix in host memory."""
+        assert isinstance(self.metadata, np.ndarray)
         rows, groups = self.shape[-2], self.groups
         if self.n != 2:
             return self.metadata.reshape(rows, groups, self.n)
@@ -156,20 +174,15 @@ class VnmArrays:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays together."""
-        values = 0 if self.values is None else self.values.nbytes
-        return self.column_loc.nbytes + self.metadata.nbytes + values
+        return sum(array.nbytes for array in self._arrays().values())
 
-    @property
-    def device(self) -> str:
-        """Where the arrays lie: always ``"cpu"`` in this version."""
-        return str(CPU)
-
-    def _call(self, handle: Handle | None, name: str = "A", ordered: bool = True) -> Call:
-        """A call that reads this matrix."""
-        return Call(handle, CPU, name)
-
-    def _order(self, call: Call) -> None:
-        """Nothing to wait for in host memory."""
+    def _moved(self: Self, arrays: dict[str, Stored]) -> Self:
+        copy = type(self)(
+            self.shape, arrays["column_loc"], arrays["metadata"], arrays.get("values"),
+            vector_length=self.vector_length, n=self.n, m=self.m, validate=False,
+        )
+        copy._nnz = self._nnz if self._place.on_cuda else self.nnz
+        return copy
 
     def _descriptor(self, dtype: DType | None = None) -> _native.SpMat:
         """The C descriptor; this object must outlive it. ``dtype`` stands in for absent values."""
@@ -192,12 +205,18 @@ class VnmArrays:
     def validate(self, *, handle: Handle | None = None) -> None:
         """Check the matrix wholly: columns, places, zeros where columns repeat.
 
+        Of a matrix on a GPU a copy in host memory is checked.
+
         Raises
         ------
         InvalidValueError
             With the block row, the row, the group and the rule, if it is malformed.
         """
-        _native.validate(native_handle(handle), self._descriptor())
+        host = self.cpu()
+        if self._place.on_cuda and handle is not None:
+            self._call(handle)
+            handle = None
+        _native.validate(native_handle(handle), host._descriptor())
 
     def with_values(self: Self, values: Any) -> Self:
         """The same pattern with other values, which are not copied.
@@ -206,7 +225,7 @@ class VnmArrays:
         ----------
         values : array, Vnm or None
             Shape (M * G * n,), or (batch, M * G * n). Of a matrix its values are taken; None gives
-            the pattern alone.
+            the pattern alone. On a GPU they are not looked at.
         """
         if isinstance(values, VnmArrays):
             values = values.values
@@ -214,6 +233,7 @@ class VnmArrays:
         return type(self)(
             (*head, *self.shape[-2:]), self.column_loc, self.metadata, values,
             vector_length=self.vector_length, n=self.n, m=self.m,
+            validate=not self._place.on_cuda,
         )
 
     def __repr__(self) -> str:
@@ -223,6 +243,8 @@ class VnmArrays:
         )
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        if self._place.on_cuda:
+            return restore, (self.cpu(), self.device)
         return _rebuild, (
             type(self), self.shape, self.column_loc, self.metadata, self.values,
             self.vector_length, self.m, self.n,
@@ -240,19 +262,3 @@ def _rebuild(
     n: int,
 ) -> Self:
     return cls(shape, column_loc, metadata, values, vector_length=vector_length, m=m, n=n)
-
-
-def _pattern_array(x: Any, argument: str, dtype: Any, length: int) -> AnyArray:
-    """A read-only view of an array of the pattern."""
-    array, _ = host_array(x, argument)
-    if array.dtype != dtype or array.shape != (length,):
-        raise InvalidValueError(
-            f"{argument} has shape {array.shape} and items of {array.dtype}; it must have shape "
-            f"({length},) and items of {np.dtype(dtype)}"
-        )
-    if not array.flags.c_contiguous:
-        raise InvalidValueError(f"{argument} is not contiguous; pass numpy.ascontiguousarray(x)")
-    check_aligned(array, argument)
-    view = array.view()
-    view.flags.writeable = False
-    return view

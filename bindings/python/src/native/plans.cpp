@@ -163,19 +163,19 @@ void spmm(Plan<SpMM>& plan, Handle& handle, float alpha, const DnMat& B, float b
 }
 
 void sddmm(Plan<SDDMM>& plan, Handle& handle, float alpha, const DnMat& A, const DnMat& B,
-           std::uintptr_t values, const py::dict& entries) {
+           std::uintptr_t values, const py::dict& entries, std::uintptr_t workspace) {
     magicubeSDDMMArgs_t target = MAGICUBE_SDDMM_ARGS_INIT;
     Fields fields(entries);
     MAGICUBE_TAKE(a_scale);
     MAGICUBE_TAKE(b_scale);
     MAGICUBE_TAKE(out_scale);
     fields.finish();
-    plan.execute(handle, 0, &magicubeSDDMM, static_cast<const float*>(&alpha), A.get(), B.get(),
-                 pointer(values), static_cast<const magicubeSDDMMArgs_t*>(&target));
+    plan.execute(handle, workspace, &magicubeSDDMM, static_cast<const float*>(&alpha), A.get(),
+                 B.get(), pointer(values), static_cast<const magicubeSDDMMArgs_t*>(&target));
 }
 
 void sparse_softmax(Plan<SparseSoftmax>& plan, Handle& handle, float alpha, std::uintptr_t scores,
-                    std::uintptr_t out, const py::dict& entries) {
+                    std::uintptr_t out, const py::dict& entries, std::uintptr_t workspace) {
     magicubeSparseSoftmaxArgs_t target = MAGICUBE_SPARSE_SOFTMAX_ARGS_INIT;
     Fields fields(entries);
     MAGICUBE_TAKE(row_scale);
@@ -183,7 +183,7 @@ void sparse_softmax(Plan<SparseSoftmax>& plan, Handle& handle, float alpha, std:
     MAGICUBE_TAKE(bias);
     MAGICUBE_TAKE(out_scale);
     fields.finish();
-    plan.execute(handle, 0, &magicubeSparseSoftmax, static_cast<const float*>(&alpha),
+    plan.execute(handle, workspace, &magicubeSparseSoftmax, static_cast<const float*>(&alpha),
                  static_cast<const void*>(pointer(scores)), pointer(out),
                  static_cast<const magicubeSparseSoftmaxArgs_t*>(&target));
 }
@@ -192,7 +192,8 @@ void sparse_softmax(Plan<SparseSoftmax>& plan, Handle& handle, float alpha, std:
 using Tensor = std::tuple<std::uintptr_t, int64_t, int64_t, int64_t>;
 
 void attention(Plan<Attention>& plan, Handle& handle, std::optional<float> scale, const Tensor& q,
-               const Tensor& k, const Tensor& v, const Tensor& out, const py::dict& entries) {
+               const Tensor& k, const Tensor& v, const Tensor& out, const py::dict& entries,
+               std::uintptr_t workspace) {
     magicubeAttentionArgs_t target = MAGICUBE_ATTENTION_ARGS_INIT;
     Fields fields(entries);
     MAGICUBE_TAKE(causal_offsets);
@@ -214,7 +215,7 @@ void attention(Plan<Attention>& plan, Handle& handle, std::optional<float> scale
     const auto input = [](const Tensor& tensor) {
         return static_cast<const void*>(pointer(std::get<0>(tensor)));
     };
-    plan.execute(handle, 0, &magicubeAttention,
+    plan.execute(handle, workspace, &magicubeAttention,
                  scale ? static_cast<const float*>(&*scale) : nullptr, input(q), input(k), input(v),
                  pointer(std::get<0>(out)), static_cast<const magicubeAttentionArgs_t*>(&target));
 }
