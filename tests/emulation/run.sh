@@ -15,6 +15,7 @@ for argument in "$@"; do
         *) echo "run.sh: unknown argument '$argument'; the only option is --long" >&2; exit 2 ;;
     esac
 done
+python_suites
 
 log=build/emulated.log
 mkdir -p build
@@ -23,8 +24,21 @@ if ! { cmake --preset emulated &&
     tail -n 40 "$log"
     exit 1
 fi
+# The installed Python package with the emulated library in place of its own.
+python_suites() {
+    local python=build/venv/bin/python
+    export LD_LIBRARY_PATH=$PWD/build/emulated
+    if ! $python -c 'import magicube' 2>/dev/null; then
+        echo "emulation: the Python package is not installed (packaging/install_python.sh)"
+        return
+    fi
+    $python -c 'import magicube as m; assert "cuda: emulated" in m.build_info(), m.build_info()'
+    $python -m pytest -q -c bindings/python/pyproject.toml bindings/python/tests/test_cuda*.py
+}
+
 if ((!long)); then
     ctest --preset emulated -j 2 -R '^(test_emulation|emulated_)'
+    python_suites
     exit
 fi
 
@@ -36,4 +50,6 @@ for copies in late early mixed; do
         $suites/test_gpu
         $suites/test_core -sf="*/ops/*,*/formats/*,*/prune/*,*/quantize/*" -tce="*simd*"
     done
+python_suites
 done
+python_suites

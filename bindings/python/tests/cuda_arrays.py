@@ -16,6 +16,8 @@ needs_gpu = pytest.mark.skipif(mc.device_count("cuda") == 0, reason="there is no
 
 
 class Torch:
+    name = "torch"
+
     def __init__(self) -> None:
         self.torch = pytest.importorskip("torch")
         if not self.torch.cuda.is_available():
@@ -45,6 +47,8 @@ class Torch:
 
 
 class CuPy:
+    name = "cupy"
+
     def __init__(self) -> None:
         self.cupy = pytest.importorskip("cupy")
 
@@ -67,6 +71,8 @@ class CuPy:
 
 
 class Own:
+    name = None
+
     def put(self, x: np.ndarray) -> Any:
         return mc.to_cuda(x)
 
@@ -76,6 +82,21 @@ class Own:
 
 
 MAKERS: dict[str, Any] = {"torch": Torch, "cupy": CuPy, "magicube": Own}
+
+
+def made_by(lib: Any, values: Any) -> bool:
+    """Whether the values of a sparse result are a view of an array of the library."""
+    assert isinstance(values, mc.DeviceArray)
+    return getattr(values._library, "name", None) == lib.name
+
+
+def spread(lib: Any, x: np.ndarray) -> Any:
+    """The same array on the GPU with a gap behind each line of its last axis."""
+    wide = np.concatenate((x, ref.poison((*x.shape[:-1], 16), x.dtype)), axis=-1)
+    there = lib.put(wide)
+    if isinstance(there, mc.DeviceArray):
+        return there._with(x.shape, there.strides)
+    return there[..., : x.shape[-1]]
 
 
 def to_gpu(lib: Any, x: Any) -> Any:

@@ -9,14 +9,9 @@ import magicube as mc
 import numpy as np
 import pytest
 import reference as ref
-from cuda_arrays import MAKERS, Own, Torch, needs_gpu, to_gpu
+from cuda_arrays import Own, Torch, needs_gpu, to_gpu
 
 pytestmark = needs_gpu
-
-
-@pytest.fixture(params=list(MAKERS))
-def lib(request: pytest.FixtureRequest) -> Any:
-    return MAKERS[request.param]()
 
 
 def same_matrix(found: mc.SrBcrs, wanted: mc.SrBcrs) -> None:

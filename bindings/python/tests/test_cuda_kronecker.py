@@ -8,16 +8,11 @@ from typing import Any
 import magicube as mc
 import numpy as np
 import pytest
-from cuda_arrays import MAKERS, Own, needs_gpu
+from cuda_arrays import Own, needs_gpu
 
 pytestmark = needs_gpu
 
 PATTERNS = [(2, 24, 40, 1), (1, 33, 16, 2), (3, 8, 16, 4), (1, 16, 24, 16), (2, 3, 5, 3)]
-
-
-@pytest.fixture(params=list(MAKERS))
-def lib(request: pytest.FixtureRequest) -> Any:
-    return MAKERS[request.param]()
 
 
 def factor(rng: np.random.Generator, pattern: tuple[int, ...], dtype: str) -> mc.Kronecker:
