@@ -50,6 +50,5 @@ for copies in late early mixed; do
         $suites/test_gpu
         $suites/test_core -sf="*/ops/*,*/formats/*,*/prune/*,*/quantize/*" -tce="*simd*"
     done
-python_suites
 done
 python_suites

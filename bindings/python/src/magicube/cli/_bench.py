@@ -17,6 +17,7 @@ from rich.table import Table
 
 import magicube as mc
 from magicube import _oracle as oracle
+from magicube.cli import _bench_attention as cuda_attention
 from magicube.cli import _bench_cuda as cuda
 from magicube.cli._console import (
     EXIT_FAILED,
@@ -54,7 +55,19 @@ PlotOption = Annotated[
     str, typer.Option(help="Write a plot to this PNG file: of a sweep with peers, the speed-up.")
 ]
 ScoresOption = Annotated[str, typer.Option("--in", help="fp32, fp16 or int32.")]
-InputOption = Annotated[str, typer.Option("--in", help="Of Q, K and V: fp32, fp16 or bf16.")]
+InputOption = Annotated[
+    str, typer.Option("--in", help="Of Q, K and V: fp32, fp16 or bf16; on CUDA int8 or int4 too.")
+]
+BatchOption = Annotated[int, typer.Option(min=1, help="Matrices Q, K and V, each of --heads.")]
+CausalOption = Annotated[bool, typer.Option("--causal", help="No query sees a key behind it.")]
+WindowOption = Annotated[
+    int,
+    typer.Option(min=-1, help="Keys that a query sees on either side; -1: a random pattern."),
+]
+FirstOption = Annotated[int, typer.Option(min=0, help="Of a window: keys at the start all see.")]
+BitsOption = Annotated[
+    int, typer.Option(help="Of the softmax of integers: 16 or 8 with int8, 8 or 4 with int4.")
+]
 HeadsOption = Annotated[int, typer.Option(min=1, help="Heads, all over one pattern.")]
 
 # Options by name: type and default.
@@ -67,6 +80,13 @@ PRODUCT = {
     "lhs": (TypeOption, "int8"),
     "rhs": (TypeOption, "int8"),
     "out": (TypeOption, "int32"),
+}
+ON_CUDA = {
+    "batch": (BatchOption, 1),
+    "causal": (CausalOption, False),
+    "window": (WindowOption, -1),
+    "first": (FirstOption, 0),
+    "probability_bits": (BitsOption, 8),
 }
 COMMON = {
     "implementation": (ImplementationOption, ""),
@@ -219,31 +239,53 @@ def _measure_all(
 
 
 def _measure_on_cuda(
-    values: dict[str, Any], sparsities: list[float], extra: list[str]
+    operation: str,
+    values: dict[str, Any],
+    sparsities: list[float],
+    extra: list[str],
+    current: Session,
 ) -> list[dict[str, Any]]:
     options = {key: values.pop(key) for key in ("peers", "rounds", "seconds")}
     values.pop("threads")
     values["seed"] = secrets.randbits(31) if values["seed"] < 0 else values["seed"]
-    return cuda.run(cuda.arguments(values, sparsities, options, extra))
+    if operation == "spmm":
+        return cuda.run(cuda.arguments(values, sparsities, options, extra))
+    values["dtype"] = values.pop("lhs")
+    del values["rhs"]
+    values["stride"] = values["stride"] or None
+    if values["window"] >= 0:
+        sparsities = sparsities[:1]  # it follows from the window
+    settings = [cuda_attention.Setting(sparsity=sparsity, **values) for sparsity in sparsities]
+    return cuda_attention.run(settings, options, current)
+
+
+def _only_on_cuda(values: dict[str, Any]) -> None:
+    """Takes out what the CPU's benchmarks do not know; raises where it was asked for."""
+    for name, (_, default) in ON_CUDA.items():
+        if values.pop(name, default) != default:
+            option = name.replace("_", "-")
+            raise UsageError(f"--{option} is of --device cuda alone")
 
 
 def _run(operation: str, values: dict[str, Any], extra: list[str]) -> None:
     plot, device = values.pop("plot"), values.pop("device")
     with session(values.pop("json")) as current:
-        if device == "cpu" and extra:
+        if extra and (device == "cpu" or operation != "spmm"):
             raise UsageError(f"{extra[0]} is no option of magicube bench {operation}")
         require_device(device, operation, CUDA_OPERATIONS)
         sparsities = _sparsities(values.pop("sparsity"))
         values["implementation"] = values["implementation"] or None
         if device == "cpu":
+            _only_on_cuda(values)
             results = _measure_all(operation, values, sparsities, current)
         else:
-            results = _measure_on_cuda(values, sparsities, extra)
+            results = _measure_on_cuda(operation, values, sparsities, extra, current)
         if plot:
             plot_benchmark(plot, results)
             current.note(f"wrote {plot}")
         payload = results if len(results) > 1 else results[0]
-        render = _render if device == "cpu" else cuda.render
+        on_cuda = cuda.render if operation == "spmm" else cuda_attention.render
+        render = _render if device == "cpu" else on_cuda
         current.emit(payload, lambda console: render(results, console))
     if not all(result["correct"] for result in results):
         raise typer.Exit(EXIT_FAILED)
@@ -300,9 +342,9 @@ _command(
 _command(
     "attention",
     "softmax(Q K^T / sqrt(k)) V, with m queries and n keys of width k, over a sparse pattern "
-    "(m x n).",
+    "(m x n). With --device cuda by graph replay, beside PyTorch's cuDNN, Flash and FlexAttention.",
     {
         "m": (MOption, 2048), "k": (KOption, 64), "n": (NOption, 2048), "heads": (HeadsOption, 8),
-        **PATTERN, "inputs": (InputOption, "fp32"), "out": (TypeOption, "fp32"),
+        **PATTERN, "inputs": (InputOption, "fp32"), "out": (TypeOption, "fp32"), **ON_CUDA,
     },
 )

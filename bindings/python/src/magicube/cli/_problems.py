@@ -22,7 +22,7 @@ from magicube.cli._peers import (
 )
 
 Array = np.ndarray[Any, Any]
-CUDA_OPERATIONS = ("spmm",)
+CUDA_OPERATIONS = ("spmm", "attention")
 
 
 @dataclass(frozen=True)
