@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import magicube as mc
 from magicube import io
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,6 +60,13 @@ def test_c_attention(c_programs):
     assert "largest error" in run(c_programs / "sparse_attention")
 
 
+def test_c_attention_on_cuda(c_programs):
+    shown = run(c_programs / "cuda_attention")
+    assert "largest error" in shown
+    on_gpu = mc.device_count("cuda") > 0
+    assert "on the GPU" in shown if on_gpu else "there is no CUDA device" in shown
+
+
 def test_c_vnm(c_programs):
     assert "0 of 65536 elements differ from the plain loop" in run(c_programs / "vnm_spmm")
 
@@ -74,6 +82,18 @@ def test_c_example_compiles_with_one_cc_command(tmp_path):
 @pytest.mark.parametrize("name", ["spmm.py", "attention.py", "vnm.py", "kronecker.py"])
 def test_python_example(name):
     assert "error" in run(sys.executable, EXAMPLES / "python" / name)
+
+
+def test_python_example_on_cuda():
+    shown = run(sys.executable, EXAMPLES / "python" / "cuda_attention.py")
+    try:
+        import torch
+    except ImportError:
+        assert "needs PyTorch" in shown
+        return
+    assert shown.count("error") == 4
+    on_gpu = torch.cuda.is_available() and mc.device_count("cuda") > 0
+    assert on_gpu or "there is no CUDA device" in shown
 
 
 def encoder(*words):
