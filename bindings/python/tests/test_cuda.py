@@ -368,6 +368,7 @@ def test_commands() -> None:
         assert json.loads(done.stdout)["correct"]
     done = runner.invoke(app, ["bench", "sddmm", "--device", "cuda", *sizes])
     assert done.exit_code == 2
-    done = runner.invoke(app, ["verify", "--device", "cuda", "--cases", "60", "--json"])
+    done = runner.invoke(app, ["verify", "--device", "cuda", "--cases", "150", "--json"])
     assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["cases"] > 60
+    told = json.loads(done.stdout)
+    assert told["cases"] > 150 and len(told["operations"]) == 5

@@ -96,6 +96,12 @@ def test_any_shape_multiplies_exactly(data: st.DataObject) -> None:
         ref.same_bits(C, ref.epilogue(exact, "int32"))
 
 
+@pytest.mark.parametrize("shape", [(0, 9), (5, 0), (0, 0)])
+def test_empty_matrices_have_no_elements(shape: tuple[int, int]) -> None:
+    A = mc.Vnm.from_dense(np.zeros(shape, np.int8), m=4, vector_length=16)
+    assert A.nnz == 0 and A.density == 0 and "nnz=0" in repr(A)
+
+
 @pytest.mark.parametrize("out", ["int32", "fp32", "fp16", "bf16", "int8"])
 @pytest.mark.parametrize("m", [4, 8, 13])
 def test_integer_epilogue_bit_by_bit(rng, m: int, out: str) -> None:

@@ -4,7 +4,7 @@
 Importing the package makes no CUDA call and prints nothing. Arrays come from NumPy, torch, CuPy or
 any library with DLPack or ``__cuda_array_interface__``; results belong to the library of the input
 and lie on its device. Where there is neither torch nor CuPy, :func:`to_cuda` and
-:class:`DeviceArray` stand in. On CUDA, SpMM and :func:`dequantize` compute in this version.
+:class:`DeviceArray` stand in. Sparse matrices and patterns move by their methods cuda() and cpu().
 
 Element types are strings: int4, int8, uint8, int12, int16, int32, fp16, bf16, fp32, e4m3. Wherever
 one is asked for, a NumPy, ml_dtypes or torch type with that meaning is taken as well. bf16 and e4m3

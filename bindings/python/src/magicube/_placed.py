@@ -89,7 +89,11 @@ class Placed:
         """A copy in host memory; this matrix if it is there already."""
         if not self._place.on_cuda:
             return self
-        return self._copied(lambda array: array.numpy() if isinstance(array, DeviceArray) else array)
+
+        def fetch(array: Stored) -> Stored:
+            return array.numpy() if isinstance(array, DeviceArray) else array
+
+        return self._copied(fetch)
 
     def _copied(self: Self, move: Move) -> Self:
         return self._moved({name: move(array) for name, array in self._arrays().items()})

@@ -148,7 +148,7 @@ class VnmArrays(Placed):
 
     def _count(self) -> int:
         rows, cols = self.shape[-2:]
-        if self.groups == 0:
+        if self.groups == 0 or rows == 0:
             return 0
         whole = rows * (self.groups - 1) * self.n
         width = cols - (self.groups - 1) * self.m

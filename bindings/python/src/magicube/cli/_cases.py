@@ -15,7 +15,15 @@ import numpy as np
 import magicube as mc
 from magicube import _oracle as oracle
 from magicube._dtypes import DTYPES
-from magicube.cli._problems import compare_softmax, native, on_device, unpacked, with_scale
+from magicube.cli._problems import (
+    compare_softmax,
+    native,
+    on_device,
+    shown,
+    there,
+    unpacked,
+    with_scale,
+)
 
 Array = np.ndarray[Any, Any]
 Rng = np.random.Generator
@@ -212,14 +220,11 @@ def spmm_case(rng: Rng, device: str = "cpu") -> Case:
         c = spread(rng, start, orders["out_order"])
         if epilogue.beta == 0 and not oracle.is_integer(out):
             c[...] = np.nan  # what C held must not matter
-        arguments = {
-            name: on_device(x, device) if isinstance(x, np.ndarray) else x
-            for name, x in given.items()
-        }
         values = matrix.values if mode == "per_call" else None
-        result = plan(on_device(b, device), on_device(c, device), values=values, **arguments)
-        shown = result.numpy() if isinstance(result, mc.DeviceArray) else np.asarray(result)
-        return describe(expected, shown, "C")
+        result = plan(
+            on_device(b, device), on_device(c, device), values=values, **there(given, device)
+        )
+        return describe(expected, shown(result), "C")
 
     told = {
         "lhs": lhs, "rhs": rhs, "out": out, "n": cols, "dense_batch": batch, "value_mode": mode,
@@ -241,7 +246,7 @@ def _layout(sparse: Sparse, dense: Array) -> Array:
     return np.stack(each) if sparse.parameters["batch"] == "values" else np.concatenate(each)
 
 
-def sddmm_case(rng: Rng) -> Case:
+def sddmm_case(rng: Rng, device: str = "cpu") -> Case:
     """SDDMM with any types, shapes, orders, batch and scales."""
     dtype = pick(rng, SDDMM_TYPES)
     integer = oracle.is_integer(dtype)
@@ -270,9 +275,10 @@ def sddmm_case(rng: Rng) -> Case:
 
     def run(implementation: str | None) -> str | None:
         result = mc.sddmm(
-            sparse.matrix, a, b, out_dtype=out, alpha=alpha, implementation=implementation, **given
+            sparse.matrix.to(device), on_device(a, device), on_device(b, device), out_dtype=out,
+            alpha=alpha, implementation=implementation, **there(given, device),
         )
-        return describe(raw, np.asarray(result.values), "values")
+        return describe(raw, np.asarray(result.cpu().values), "values")
 
     told = {
         "type": dtype, "out": out, "k": inner, "pattern": sparse.parameters, "alpha": alpha,
@@ -284,7 +290,7 @@ def sddmm_case(rng: Rng) -> Case:
 # ---- sparse softmax ------------------------------------------------------------------------------
 
 
-def softmax_case(rng: Rng) -> Case:
+def softmax_case(rng: Rng, device: str = "cpu") -> Case:
     """Sparse softmax with any types, shapes, batch and scales."""
     dtype, out = pick(rng, ("fp32", "fp16", "int32")), pick(rng, SOFTMAX_OUT)
     sparse = random_sparse(rng, out, size(rng, 140), size(rng, 140))
@@ -311,18 +317,20 @@ def softmax_case(rng: Rng) -> Case:
 
     def run(implementation: str | None) -> str | None:
         result = mc.sparse_softmax(
-            scores, out_dtype=out, alpha=alpha, implementation=implementation, **given
+            scores.to(device), out_dtype=out, alpha=alpha, implementation=implementation,
+            **there(given, device),
         )
         matrix, scale = with_scale(result)
-        shown = unpacked(matrix)
-        error, right = compare_softmax(shown, scale, exact, bound, out)
+        matrix, dense = matrix.cpu(), unpacked(matrix.cpu())
+        scale = None if scale is None else shown(scale)
+        error, right = compare_softmax(dense, scale, exact, bound, out)
         if not right:
             return f"probabilities differ by {error:.3g}, more than the bound allows"
         raw = np.asarray(matrix.values)
         if out == "int4":
             nibbles = np.stack((raw & 15, raw >> 4), -1).reshape(*raw.shape[:-1], -1)
             raw = nibbles[..., : matrix.slots * matrix.vector_length]
-        absent = _layout(sparse, np.ones(shown.shape, np.uint8)) == 0
+        absent = _layout(sparse, np.ones(dense.shape, np.uint8)) == 0
         return "padding or absent elements are not 0" if np.any(raw[absent] != 0) else None
 
     told = {
@@ -335,7 +343,7 @@ def softmax_case(rng: Rng) -> Case:
 # ---- attention -----------------------------------------------------------------------------------
 
 
-def attention_case(rng: Rng) -> Case:
+def attention_case(rng: Rng, device: str = "cpu") -> Case:
     """Sparse attention with any pattern, heads, causal offset and key lengths."""
     dtype, out = pick(rng, ("fp32", "fp16", "bf16")), pick(rng, ("fp32", "fp16", "bf16"))
     rows, cols, width = size(rng, 100), size(rng, 100), int(rng.integers(1, 80))
@@ -356,14 +364,19 @@ def attention_case(rng: Rng) -> Case:
         mask = mask & (np.arange(cols) < given["key_lengths"][:, None, None, None])
     keys, values = (np.repeat(x.astype(np.float64), heads // kv_heads, axis=1) for x in (k, v))
     exact, bound = oracle.attention(q.astype(np.float64), keys, values, mask)
-    digits = {"fp32": 24, "fp16": 11, "bf16": 8}[out]
-    bound = bound + abs(exact) * 1.01 * 2.0**-digits + (2.0**-24 if out == "fp16" else 1e-37)
+    digits = {"fp32": 24, "fp16": 11, "bf16": 8}
+    if device == "cuda" and dtype != "fp32":  # Tensor Cores sum exponentials rounded to that type
+        weighted = oracle.attention(q.astype(np.float64), keys, abs(values), mask)[0]
+        bound = bound + weighted * 1.01 * 2.0 ** -digits[dtype]
+    bound = bound + abs(exact) * 1.01 * 2.0 ** -digits[out] + (2.0**-24 if out == "fp16" else 1e-37)
 
     def run(implementation: str | None) -> str | None:
         result = mc.attention(
-            q, k, v, sparse.matrix, out_dtype=out, implementation=implementation, **given
+            on_device(q, device), on_device(k, device), on_device(v, device),
+            sparse.matrix.to(device), out_dtype=out, implementation=implementation,
+            **there(given, device),
         )
-        error = abs(np.asarray(result, np.float64) - exact)
+        error = abs(shown(result).astype(np.float64) - exact)
         if (error <= bound).all():
             return None
         return f"the output differs by {error.max():.3g}, more than the bound allows"

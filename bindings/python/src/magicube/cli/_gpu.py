@@ -88,7 +88,8 @@ class Gpu:
         """
         first = {name: self.elapsed(replay, 2) for name, replay in replays.items()}
         counts = {
-            name: max(1, min(MOST_REPLAYS, int(BURST_US / max(t, 1e-3)))) for name, t in first.items()
+            name: max(1, min(MOST_REPLAYS, int(BURST_US / max(t, 1e-3))))
+            for name, t in first.items()
         }
         if rounds <= 0:
             longest = max((counts[name] + 1) * t for name, t in first.items())

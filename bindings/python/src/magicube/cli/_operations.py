@@ -13,6 +13,10 @@ from magicube.cli._vnm_cases import vnm_case
 
 CUDA_OPERATIONS: dict[str, Callable[[Rng], Case]] = {
     "spmm": functools.partial(cases.spmm_case, device="cuda"),
+    "sddmm": functools.partial(cases.sddmm_case, device="cuda"),
+    "sparse_softmax": functools.partial(cases.softmax_case, device="cuda"),
+    "attention": functools.partial(cases.attention_case, device="cuda"),
+    "spmm_vnm": functools.partial(vnm_case, device="cuda"),
 }
 
 Listing = Callable[[str], list[str]]

@@ -89,6 +89,18 @@ def on_device(x: Any, device: str, ordinal: int = 0) -> Any:
     return mc.to_cuda(x.base, ordinal)._with(x.shape, x.strides)
 
 
+def there(given: dict[str, Any], device: str) -> dict[str, Any]:
+    """Arguments of a call, whose arrays a device can read."""
+    return {
+        name: on_device(x, device) if isinstance(x, np.ndarray) else x for name, x in given.items()
+    }
+
+
+def shown(x: Any) -> Array:
+    """A dense result in host memory."""
+    return x.numpy() if isinstance(x, mc.DeviceArray) else np.asarray(x)
+
+
 def _matrix(values: Array, mask: Array, dtype: str, setting: Setting) -> mc.SrBcrs:
     return mc.SrBcrs.from_dense(
         native(values, dtype),

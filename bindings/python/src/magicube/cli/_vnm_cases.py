@@ -20,6 +20,7 @@ from magicube.cli._cases import (
     spmm_epilogue,
     spread,
 )
+from magicube.cli._problems import on_device, shown, there
 
 VECTOR_LENGTHS = (1, 16, 32, 64, 128, 256)
 TYPES = ("int8", "fp32", "fp16", "bf16", "e4m3")
@@ -37,7 +38,7 @@ def random_pattern(rng: Rng, rows: int, cols: int, vector_length: int, m: int) -
     return exists
 
 
-def vnm_case(rng: Rng) -> Case:
+def vnm_case(rng: Rng, device: str = "cpu") -> Case:
     """SpMM with a V:N:M matrix of any type, V, M and shape; epilogue, batch and value mode."""
     dtype, vector_length = pick(rng, TYPES), pick(rng, VECTOR_LENGTHS)
     m = pick(rng, (4, 5, 8, 16, 40, 300))
@@ -60,17 +61,21 @@ def vnm_case(rng: Rng) -> Case:
     )
 
     def run(implementation: str | None) -> str | None:
-        other = matrix.with_values(np.zeros_like(matrix.values))
+        own = matrix.to(device)
+        other = matrix.with_values(np.zeros_like(matrix.values)).to(device)
         plan = mc.SpMMPlan(
-            other if mode == "updatable" else matrix, rhs_dtype=dtype, out_dtype=out, n=cols,
+            other if mode == "updatable" else own, rhs_dtype=dtype, out_dtype=out, n=cols,
             batch_count=batch or 1, value_mode=mode, implementation=implementation, **orders,
             **declared,
         )
         if mode == "updatable":
-            plan.update_values(matrix)
+            plan.update_values(own)
         c = spread(rng, start, orders["out_order"])
-        result = plan(b, c, values=matrix if mode == "per_call" else None, **given)
-        return describe(expected, np.asarray(result), "C")
+        result = plan(
+            on_device(b, device), on_device(c, device),
+            values=own if mode == "per_call" else None, **there(given, device),
+        )
+        return describe(expected, shown(result), "C")
 
     told: dict[str, Any] = {
         "type": dtype, "out": out, "shape": [rows, inner, cols], "vector_length": vector_length,
