@@ -121,6 +121,7 @@ def test_options_of_cuda_are_refused_elsewhere() -> None:
     for words in (["--causal"], ["--batch", 2], ["--window", 3], ["--probability-bits", 16]):
         done = invoke(*SIZES[:8], *words, code=2)
         assert f"{words[0]} is of --device cuda alone" in done.output
+    assert "'int8'; it must be one of fp32" in invoke(*SIZES[:8], "--in", "int8", code=2).output
 
 
 @pytest.mark.skipif(mc.device_count("cuda") > 0, reason="there is a GPU")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Callable
 
 import magicube as mc
@@ -41,7 +42,7 @@ class Work:
         self.inputs = [lib.put(x) for x in self.hosts]
         self.sources = [lib.put(x) for x in self.fresh]
         self.out = lib.put(out)
-        self.run = lambda: run(*self.inputs, self.out)
+        self.run = lambda **options: run(*self.inputs, self.out, **options)
         self.expected = expected
 
     def draw(self, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
@@ -82,7 +83,7 @@ class Work:
 
         self.set(
             lib, [(1, 2, 64, 64)] * 3, "fp16", np.zeros((1, 2, 64, 64), np.float16),
-            lambda q, k, v, out: plan(q, k, v, out, key_lengths=lengths), expected,
+            functools.partial(plan, key_lengths=lengths), expected,
         )
 
     def int8_attention(self, lib: Any) -> None:
@@ -99,7 +100,7 @@ class Work:
 
         self.set(
             lib, [(1, 2, 64, 64)] * 3, "int8", np.zeros((1, 2, 64, 64), np.float16),
-            lambda q, k, v, out: plan(q, k, v, out, **there), expected,
+            functools.partial(plan, **there), expected,
         )
 
     def vnm(self, lib: Any) -> None:
@@ -233,9 +234,33 @@ def test_torch_graph_of_the_whole_chain(rng) -> None:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_the_work_is_right(rng, operation: str) -> None:
-    """What the other tests compare with, without streams."""
+def test_a_handle_with_a_stream_of_its_own(rng, operation: str) -> None:
+    lib = Torch()
+    torch = lib.torch
+    work = Work(operation, rng, lib)
+    side = torch.cuda.Stream()
+    torch.cuda.synchronize()
+    with mc.Handle("cuda", stream=side.cuda_stream) as handle:
+        work.run(handle=handle)  # allocates this stream's scratch
+        handle.synchronize()
+        torch.cuda._sleep(SPIN_CYCLES)
+        for target, source in zip(work.inputs, work.sources):
+            target.copy_(source)
+        work.run(handle=handle)  # waits, on the GPU, for torch's current stream
+        handle.synchronize()
+    work.check(lib, work.fresh)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("stream", [None, 0])
+def test_the_work_is_right(rng, operation: str, stream: int | None) -> None:
+    """What the other tests compare with, without streams; a handle of the caller's."""
     lib = Own()
     work = Work(operation, rng, lib)
     work.run()
+    work.check(lib, work.hosts)
+    work.out = lib.put(np.zeros(work.out.shape, work.out.dtype))
+    with mc.Handle("cuda", stream=stream) as handle:
+        work.run(handle=handle)
+        handle.synchronize()
     work.check(lib, work.hosts)

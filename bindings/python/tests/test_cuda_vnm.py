@@ -94,6 +94,9 @@ def test_a_batch_of_values(rng, lib) -> None:
     A = A.with_values(np.stack([kept, -(kept // 2), kept // 3]))
     B = ref.values(rng, "int8", (3, 90, 19))
     ref.same_bits(lib.get(A.cuda() @ lib.put(B)), A @ B)
+    given = A.with_values(kept).cuda().with_values(lib.put(np.asarray(A.values)))
+    ref.same_bits(lib.get(given @ lib.put(B)), A @ B)
+    assert given.with_values(None).values is None
 
 
 def test_matrices_on_the_device(rng, lib, tmp_path) -> None:

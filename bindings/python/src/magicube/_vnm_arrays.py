@@ -229,7 +229,8 @@ class VnmArrays(Placed):
         """
         if isinstance(values, VnmArrays):
             values = values.values
-        head = (len(values),) if getattr(values, "ndim", 1) == 2 else ()
+        shape = () if values is None else array_of(values, "values")[0].shape
+        head = shape[:1] if len(shape) == 2 else ()
         return type(self)(
             (*head, *self.shape[-2:]), self.column_loc, self.metadata, values,
             vector_length=self.vector_length, n=self.n, m=self.m,

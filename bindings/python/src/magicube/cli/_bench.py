@@ -259,8 +259,10 @@ def _measure_on_cuda(
     return cuda_attention.run(settings, options, current)
 
 
-def _only_on_cuda(values: dict[str, Any]) -> None:
+def _leave_out_cuda(operation: str, values: dict[str, Any]) -> None:
     """Takes out what the CPU's benchmarks do not know; raises where it was asked for."""
+    if operation == "attention":
+        choose(values["lhs"], ["fp32", "fp16", "bf16"], "--in (on the CPU)")
     for name, (_, default) in ON_CUDA.items():
         if values.pop(name, default) != default:
             option = name.replace("_", "-")
@@ -276,7 +278,7 @@ def _run(operation: str, values: dict[str, Any], extra: list[str]) -> None:
         sparsities = _sparsities(values.pop("sparsity"))
         values["implementation"] = values["implementation"] or None
         if device == "cpu":
-            _only_on_cuda(values)
+            _leave_out_cuda(operation, values)
             results = _measure_all(operation, values, sparsities, current)
         else:
             results = _measure_on_cuda(operation, values, sparsities, extra, current)
