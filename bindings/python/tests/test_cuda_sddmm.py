@@ -9,7 +9,7 @@ import magicube as mc
 import numpy as np
 import pytest
 import reference as ref
-from cuda_arrays import Own, Torch, made_by, needs_gpu, spread, to_gpu
+from cuda_arrays import CuPy, Own, Torch, made_by, needs_gpu, spread, to_gpu
 from test_sddmm import TYPES, check
 
 pytestmark = needs_gpu
@@ -131,6 +131,20 @@ def test_errors_name_the_fix(rng) -> None:
     with pytest.raises(mc.InvalidValueError, match=r"A has strides.*contiguous"):
         wide = lib.put(ones)
         mc.sddmm(there, wide._with((45, 37), (74, 2)), right)
+
+
+@pytest.mark.parametrize("library", [Torch, CuPy])
+def test_values_are_read_without_a_copy(rng, library: Any) -> None:
+    lib = library()
+    A, B = operands(rng, "fp32")
+    pattern = mc.SrBcrs.from_mask(ref.keep(rng, (45, 50), 8, 0.4))
+    S = mc.sddmm(pattern.cuda(), lib.put(A), lib.put(B))
+    assert isinstance(S.values, mc.DeviceArray)
+    module = lib.torch if library is Torch else lib.cupy
+    shown = module.from_dlpack(S.values)
+    pointer = shown.data_ptr() if library is Torch else shown.data.ptr
+    assert pointer == S.values.ptr
+    ref.same_bits(lib.get(shown), S.values.numpy())
 
 
 def test_torch_tensors_with_gradients_are_refused(rng) -> None:

@@ -145,7 +145,9 @@ def sddmm(
     Returns
     -------
     SrBcrs
-        The pattern with these values, on its device; padding and absent elements are 0.
+        The pattern with these values, on its device; padding and absent elements are 0. On CUDA
+        ``values`` is a :class:`DeviceArray` over memory of A's library, which ``torch.from_dlpack``
+        and ``cupy.from_dlpack`` show without a copy.
 
     Raises
     ------

@@ -159,9 +159,9 @@ def sparse_softmax(
     Returns
     -------
     SrBcrs, or (SrBcrs, array)
-        The probabilities p in S's layout and on its device; for integers with the scales, fp32 of
-        shape (M,) or (batch, M), of NumPy or, on CUDA, the library that S's values are from:
-        p = scale[i] * integer.
+        The probabilities p in S's layout and on its device, as :func:`sddmm` gives them; for
+        integers with the scales, fp32 of shape (M,) or (batch, M), of NumPy or, on CUDA, the
+        library that S's values are from: p = scale[i] * integer.
 
     Raises
     ------
