@@ -167,7 +167,7 @@ int main(void) {
 
     magicubePlanInfo_t info = MAGICUBE_PLAN_INFO_INIT;
     CHECK(magicubeAttention_planInfo(plan, &info));
-    const double error = largest_error(in, out, scale), allowed = 0.05;
+    const double error = largest_error(in, out, scale), allowed = 0.1;
     printf("%d heads of %d tokens on %s (%s): %.3f ms, largest error %.4f (%.2f allowed)\n", HEADS,
            L, place.device == MAGICUBE_DEVICE_CUDA ? "the GPU" : "the CPU", info.implementation,
            1e3 * elapsed, error, allowed);
