@@ -61,11 +61,13 @@ magicubeStatus_t magicubeProjectChain(magicubeHandle_t handle, magicubeConstDnMa
     });
 }
 
-magicubeStatus_t magicubeProjectSupports(
-    magicubeHandle_t handle, magicubeConstDnMatDescr_t weight, magicubeConstDnMatDescr_t weights,
-    const magicubeProjectionParams_t* params, magicubeConstDnMatDescr_t left_support,
-    magicubeConstDnMatDescr_t right_support, magicubeDnMatDescr_t left, magicubeDnMatDescr_t right,
-    magicubeProjectionReport_t* report) noexcept {
+magicubeStatus_t magicubeProjectSupports(magicubeHandle_t handle, magicubeConstDnMatDescr_t weight,
+                                         magicubeConstDnMatDescr_t weights,
+                                         const magicubeProjectionParams_t* params,
+                                         magicubeConstDnMatDescr_t left_support,
+                                         magicubeConstDnMatDescr_t right_support,
+                                         magicubeDnMatDescr_t left, magicubeDnMatDescr_t right,
+                                         magicubeProjectionReport_t* report) noexcept {
     return MAGICUBE_GUARDED_RANGE({
         const context& ctx = get(handle);
         support_operands operands;

@@ -100,8 +100,8 @@ class chain_split {
         double* to = block.data();
         for (int64_t j = 0; j < left_.b; ++j) {
             const double* from =
-                product.data() + pair_.product.value_index(at.i, j * residues_ + at.y,
-                                                           at.u * right_.c, at.l);
+                product.data() +
+                pair_.product.value_index(at.i, j * residues_ + at.y, at.u * right_.c, at.l);
             for (int64_t k = 0; k < right_.c; ++k) *to++ = from[k * right_.d];
         }
     }
@@ -110,14 +110,14 @@ class chain_split {
                  numbers& right) const {
         const double* from = first.data();
         for (int64_t j = 0; j < left_.b; ++j) {
-            double* to = left.data() + left_.value_index(at.i, j, at.u * pair_.rank,
-                                                         at.y * right_.d + at.l);
+            double* to =
+                left.data() + left_.value_index(at.i, j, at.u * pair_.rank, at.y * right_.d + at.l);
             for (int64_t x = 0; x < pair_.rank; ++x) to[x * left_.d] = *from++;
         }
         from = second.data();
         for (int64_t x = 0; x < pair_.rank; ++x) {
-            double* to = right.data() + right_.value_index(at.i * groups_ + at.u,
-                                                           x * residues_ + at.y, 0, at.l);
+            double* to = right.data() +
+                         right_.value_index(at.i * groups_ + at.u, x * residues_ + at.y, 0, at.l);
             for (int64_t k = 0; k < right_.c; ++k) to[k * right_.d] = *from++;
         }
     }

@@ -68,8 +68,8 @@ void check_operands(const support_operands& o, const column_weights& weights) {
     require_uint8(o.right_support, "right_support");
     require_value(o.left_support.rows == o.weight.rows, "left_support has ", o.left_support.rows,
                   " rows; weight has ", o.weight.rows);
-    require_value(o.right_support.cols == o.weight.cols, "right_support has ",
-                  o.right_support.cols, " columns; weight has ", o.weight.cols);
+    require_value(o.right_support.cols == o.weight.cols, "right_support has ", o.right_support.cols,
+                  " columns; weight has ", o.weight.cols);
     require_value(o.left_support.cols == o.right_support.rows, "left_support has ",
                   o.left_support.cols, " columns; it must have ", o.right_support.rows,
                   ", the rows of right_support");
@@ -119,8 +119,8 @@ indices owners_of(const std::vector<rectangle>& rectangles, int64_t rows, int64_
                 int64_t& owner = owners[static_cast<size_t>(row * cols + col)];
                 require_value(owner < 0, "left_support and right_support: the rectangles of k = ",
                               owner < 0 ? 0 : rectangles[static_cast<size_t>(owner)].shared_by[0],
-                              " and k = ", rectangles[r].shared_by[0], " meet at [", row, ", ",
-                              col, "] and differ; any two must be disjoint or the same");
+                              " and k = ", rectangles[r].shared_by[0], " meet at [", row, ", ", col,
+                              "] and differ; any two must be disjoint or the same");
                 owner = static_cast<int64_t>(r);
             }
         }
@@ -171,7 +171,8 @@ projection_report project_supports(const context& ctx, const support_operands& o
         for (auto r = static_cast<size_t>(begin); r < static_cast<size_t>(end); ++r)
             squares[r] = fill(rectangles[r], w, left, right);
     });
-    for (size_t at = 0; at < right.values.size(); ++at) right.values[at] /= scale[at % scale.size()];
+    for (size_t at = 0; at < right.values.size(); ++at)
+        right.values[at] /= scale[at % scale.size()];
     require_fits(right.values, o.right.type, "right");
     store(ctx, left, o.left);
     store(ctx, right, o.right);

@@ -59,8 +59,9 @@ typedef struct magicubeProjectionReport {
  * (kronecker.h). Two factors: each block of the product that a row residue and a column group share
  * is decomposed on its own, which is exact. More: from left to right, the best split into a factor
  * and the product of those behind it, which is split in turn. One factor: the elements inside its
- * support. In every block of every factor but the last, columns are orthonormal (those past the
- * block's rank are 0); the last factor carries the magnitudes.
+ * support. In every factor but the last, the columns that make one block of the product are
+ * orthonormal (zeros, where they are more than its rows or columns); the last factor carries the
+ * magnitudes.
  *
  * weights is what params->weighting says. report and step_errors may be null; step_errors holds
  * max(L - 1, 1) numbers: what each split loses, the first with what lies outside the product's
@@ -87,10 +88,12 @@ magicubeStatus_t magicubeProjectChain(magicubeHandle_t handle, magicubeConstDnMa
  * multiply by the factors, convert them from the masks to a sparse format (convert.h).
  */
 MAGICUBE_API
-magicubeStatus_t magicubeProjectSupports(
-    magicubeHandle_t handle, magicubeConstDnMatDescr_t weight, magicubeConstDnMatDescr_t weights,
-    const magicubeProjectionParams_t* params, magicubeConstDnMatDescr_t left_support,
-    magicubeConstDnMatDescr_t right_support, magicubeDnMatDescr_t left, magicubeDnMatDescr_t right,
-    magicubeProjectionReport_t* report) MAGICUBE_NOEXCEPT;
+magicubeStatus_t magicubeProjectSupports(magicubeHandle_t handle, magicubeConstDnMatDescr_t weight,
+                                         magicubeConstDnMatDescr_t weights,
+                                         const magicubeProjectionParams_t* params,
+                                         magicubeConstDnMatDescr_t left_support,
+                                         magicubeConstDnMatDescr_t right_support,
+                                         magicubeDnMatDescr_t left, magicubeDnMatDescr_t right,
+                                         magicubeProjectionReport_t* report) MAGICUBE_NOEXCEPT;
 
 #endif
