@@ -14,8 +14,8 @@
 //! | [`SoftmaxProblem`] | [`SoftmaxPlan`] | softmax over a sparse matrix's rows |
 //! | [`AttentionProblem`] | [`AttentionPlan`] | attention over a sparse pattern |
 //!
-//! [`Prune`], [`Quantize`], [`project_chain`] and [`convert`] make the operands. Types, layouts and the exact order of
-//! arithmetic are those of the C headers.
+//! [`Prune`], [`Quantize`], [`project_chain`] and [`convert`] make the operands. Types, layouts and
+//! the exact order of arithmetic are those of the C headers.
 //!
 //! Lengths and devices of all memory are checked before a call; every other rule is the library's,
 //! whose message an [`Error`] carries. On CUDA calls return before their work is done:
