@@ -297,6 +297,16 @@ MAGICUBE_MMA_K32(mma_fp16, "m16n8k16.row.col.f32.f16.f16.f32", float, "+f")
 MAGICUBE_MMA_K32(mma_bf16, "m16n8k16.row.col.f32.bf16.bf16.f32", float, "+f")
 #undef MAGICUBE_MMA_K32
 
+// 16 deep: half as much as mma_s8_s8, of the first two registers of its A and the first of its B.
+__device__ __forceinline__ void mma_s8_s8_k16(int32_t (&d)[4], uint32_t a0, uint32_t a1,
+                                              uint32_t b) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
+        "{%0, %1, %2, %3};"
+        : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+        : "r"(a0), "r"(a1), "r"(b));
+}
+
 // Sparse A: of each group of 4 rows of B, a row of A has two, whose positions metadata holds, 4
 // bits a group. Bytes: lane g * 4 + t gives those of row g + t % 2 * 8, groups t / 2 * 8 and on.
 #define MAGICUBE_MMA_SPARSE(NAME, SHAPE_TYPES, SELECTOR, ACCUMULATOR, CONSTRAINT)             \

@@ -309,6 +309,11 @@ inline int __dp4a(int a, int b, int c) {
     return c;
 }
 
+inline uint32_t __dp4a(uint32_t a, uint32_t b, uint32_t c) {
+    for (int i = 0; i < 4; ++i) c += (a >> (8 * i) & 0xff) * (b >> (8 * i) & 0xff);
+    return c;
+}
+
 // ---- floats -------------------------------------------------------------------------------------
 
 #define EMULATED_BITS(NAME, FROM, TO)             \

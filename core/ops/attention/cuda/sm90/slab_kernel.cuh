@@ -9,6 +9,8 @@
 // Layout    rows of K, and of V at the same places further on, lie 64 or 128 bytes wide in shared
 //           memory, swizzled by the tensor copies that bring them; with each slab come the
 //           scales of its keys (integers) and the row numbers of a group's steps.
+//           Slabs that a group does not gather from, or that causality or key lengths hide from it,
+//           are left out.
 // Mapping   a persistent CTA takes tiles (head, group of 32 bundles), neighbours at the same time,
 //           so that L2 holds their K and V; 16 consumer warps own two bundles each, one thread of
 //           the producer warpgroup fills the rings, mbarriers order the two.
@@ -32,6 +34,9 @@ using spmm::sm90::shared_bytes;
 using spmm::sm90::widest_row_bytes;
 using spmm::sm90::zero_rows;
 
+constexpr uint32_t last_of_tile = 1u << 31;
+constexpr uint32_t no_keys = 1u << 30;  // the tile's only stage, without a slab
+
 // Where things lie in shared memory; addresses.
 struct shared_layout {
     uint32_t left;          // 16 bits a warp and tile: queries that one_query is to compute
@@ -40,6 +45,8 @@ struct shared_layout {
     uint32_t scales;        // of the ring's keys
     uint32_t parts;
     uint32_t full, empty;
+    uint32_t constants;  // bits_of_integers, four times
+    uint32_t notes;      // of each stage: the slab's number, with the flags below
 
     __device__ shared_layout(const slab_geometry& g, void* shared, uint64_t* barriers) {
         constexpr uint32_t zeros = zero_rows * widest_row_bytes;
@@ -51,20 +58,37 @@ struct shared_layout {
         parts = scales + rows * 4;
         full = ptx::shared_address(barriers);
         empty = full + 8 * max_stages;
+        constants = empty + 8 * max_stages;
+        notes = constants + 16;
     }
 };
 
-// Of a tile: its head, and its group among those of all patterns.
+// Of a tile: its head, and its group among those of all patterns and in its own.
 struct tile_place {
     head_place at;
     int64_t group;
+    uint32_t group_in_pattern;
 
     __device__ tile_place(const slab_arguments& args, uint32_t tile) {
         const uint32_t head = args.groups.quotient(tile);
         at.batch = args.heads.quotient(head);
         at.head = args.heads.remainder(head);
-        group = args.call.shape.pattern_of(at.batch, at.head) * args.groups.value() +
-                args.groups.remainder(tile);
+        group_in_pattern = args.groups.remainder(tile);
+        group =
+            args.call.shape.pattern_of(at.batch, at.head) * args.groups.value() + group_in_pattern;
+    }
+
+    // No query of the tile sees a key that is first gathered with this slab or a later one. Where
+    // calls are causal, groups hold neighbouring queries.
+    __device__ int end_of_slabs(const slab_arguments& args) const {
+        constexpr int64_t group_queries = int64_t{consumer_warps} * warp_bundles * 8;
+        const auto& call = args.call;
+        const slab_geometry& g = args.geometry;
+        const int64_t last = min((group_in_pattern + 1) * group_queries, call.pattern.rows) - 1;
+        const key_limit limit(
+            call, keys_for(call.shape, call.causal_offsets, call.key_lengths, at.batch), last);
+        const int visible = min(limit.keys, limit.reach + 1);
+        return visible <= 0 ? 0 : min((visible - 1) / g.slab_rows + 1 + g.kept, g.slabs);
     }
 };
 
@@ -83,79 +107,68 @@ __device__ inline void produce(const slab_arguments& args, const CUtensorMap* k_
         const auto head = static_cast<int>(args.call.kv_head_of(place.at.head));
         const float* scales = args.key_scales + (place.at.batch * args.call.shape.kv_heads + head) *
                                                     (int64_t{g.slabs} * g.slab_rows);
-        const slab_part* parts = args.parts + place.group * g.slabs;
-        slab_part next = parts[0];
-        for (int slab = 0; slab < g.slabs; ++slab) {
-            const slab_part part = next;
-            next = parts[slab + 1];  // a look takes longer than a slab
-            const uint32_t full = at.full + 8 * stage.stage, bytes = part.length * 16;
+        const slab_visit* visits = args.visits + place.group * (g.slabs + visits_read_ahead);
+        const int end = place.end_of_slabs(args);
+        slab_visit next = visits[0], after = visits[1];
+        for (bool last = false; !last;) {
+            const slab_visit visit = next;
+            next = after;
+            const bool none = visit.slab >= end;
+            last = none || next.slab >= end;
+            after = *(++visits + 1);  // a look takes longer than a slab
+            const uint32_t full = at.full + 8 * stage.stage, bytes = visit.length * 16;
             ptx::barrier_wait(at.empty + 8 * stage.stage, stage.parity);
+            ptx::store_shared_u32(at.notes + 4 * stage.stage,
+                                  visit.slab | (last ? last_of_tile : 0) | (none ? no_keys : 0));
+            if (none) {
+                ptx::barrier_arrive(full);
+                stage.advance(g.a_stages);
+                continue;
+            }
             ptx::barrier_expect(full, bytes + 2 * rows_bytes + scale_bytes);
             ptx::copy_bulk(at.parts + stage.stage * g.a_bytes,
-                           args.records + int64_t{part.begin} * 16, bytes, full);
+                           args.records + int64_t{visit.begin} * 16, bytes, full);
             const uint32_t target = at.keys + slot * rows_bytes;
+            const int first_key = visit.slab * g.slab_rows;
             for (int row = 0; row < g.slab_rows; row += g.box_rows) {
-                const int key = slab * g.slab_rows + row;
                 const uint32_t to = target + row * Math::row_bytes;
-                ptx::copy_tile(to, k_map, 0, key, head, batch, full);
-                ptx::copy_tile(to + at.values_ahead, v_map, 0, key, head, batch, full);
+                ptx::copy_tile(to, k_map, 0, first_key + row, head, batch, full);
+                ptx::copy_tile(to + at.values_ahead, v_map, 0, first_key + row, head, batch, full);
             }
             if constexpr (Math::integers)
-                ptx::copy_bulk(at.scales + slot * scale_bytes, scales + slab * g.slab_rows,
-                               scale_bytes, full);
+                ptx::copy_bulk(at.scales + slot * scale_bytes, scales + first_key, scale_bytes,
+                               full);
             if (++slot == g.b_stages) slot = 0;
             stage.advance(g.a_stages);
         }
     }
 }
 
-// What a lane knows of the key in its slot of a step.
-struct lane_key {
-    float scale;  // integers
-    int hidden;   // how many of the bundle's queries do not see it
-
-    // first_key: of the slab; first_row: of the slab in the ring of `rows`.
-    template <class Math>
-    static __device__ __forceinline__ lane_key read(int number, int first_key, int first_row,
-                                                    int rows, uint32_t scales, bool limited,
-                                                    const key_limit& limit) {
-        constexpr int shift = Math::row_bytes == 64 ? 2 : 3;
-        const bool hole = number >= hole_numbers;
-        const int row = hole ? 0 : number >> shift;
-        lane_key key{1.0f, hole ? 8 : 0};
-        if (limited && !hole) key.hidden = limit.hidden_from(first_key + row);
-        if constexpr (Math::integers) {
-            int at = first_row + row;
-            at = at < 0 ? at + rows : at;
-            key.scale = __uint_as_float(ptx::load_shared_u32(scales + at * 4));
-        }
-        return key;
-    }
-};
-
-// Which slab of the keys is where.
-struct slab_place {
-    int first_key;  // of the slab
-    int first_row;  // in the ring
-    int rows;       // of the ring
-    bool limited;   // some query may not see a key of the pattern
-};
-
-// The row number of the lane's own slot.
+// The scores of a step that a bundle's queries do not see become -infinity: those of holes, and in
+// a slab with hidden keys those. first_key: of the slab.
 template <class Math>
-__device__ __forceinline__ int number_of(const typename Math::rows& row, uint32_t record,
-                                         int lane) {
-    if constexpr (Math::integers) {
-        return row;
-    } else {
-        return ptx::load_shared_s16(record + lane * 2);
+__device__ __forceinline__ void hide_keys(float (&s)[2][4], const typename Math::rows& row,
+                                          bool limited, int first_key, const key_limit& limit) {
+    if (limited) {
+        constexpr int shift = Math::row_bytes == 64 ? 2 : 3;
+        int hidden[4];
+        Math::numbers_of(row, threadIdx.x & 31, hidden);
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+            hidden[i] =
+                hidden[i] >= hole_numbers ? 8 : limit.hidden_from(first_key + (hidden[i] >> shift));
+        query_bundle<Math>::hide(s, hidden);
+        return;
     }
+    const uint32_t holes = Math::holes(row);
+    if (holes != 0) query_bundle<Math>::hide(s, holes);
 }
 
-// The steps of one part for a warp's bundles.
+// The steps of one part for a warp's bundles. first_key, last_key: of the slab.
 template <class Math>
-__device__ __forceinline__ void attend_part(uint32_t part, int warp, const slab_place& slab,
-                                            const shared_layout& at, const ring_view& keys,
+__device__ __forceinline__ void attend_part(uint32_t part, int warp, int first_key, int last_key,
+                                            const step_source& from,
+                                            const typename Math::constants& known,
                                             const key_limit (&limits)[warp_bundles],
                                             query_bundle<Math> (&queries)[warp_bundles],
                                             bool& irregular) {
@@ -165,39 +178,22 @@ __device__ __forceinline__ void attend_part(uint32_t part, int warp, const slab_
     if (header.y == 0) return;
     uint32_t record = part + header.x;
     auto row = Math::load_rows(record, lane);
-    int number = number_of<Math>(row, record, lane);
 #pragma unroll
     for (int b = 0; b < warp_bundles; ++b) {
         const uint32_t end = record + (header.y >> (8 * b) & 0xff) * record_bytes;
+        const bool limited = !limits[b].hides_none_to(last_key);
 #pragma unroll 1
         while (record != end) {
-            const lane_key own =
-                lane_key::read<Math>(number, slab.first_key, slab.first_row, slab.rows, at.scales,
-                                     slab.limited, limits[b]);
             record += record_bytes;
             // One record past the part's last is read, and not used.
             const auto next_row = Math::load_rows(record, lane);
-            const int next_number = number_of<Math>(next_row, record, lane);
-            float s[2][4], key_scale[4];
-            if constexpr (Math::integers) {
-#pragma unroll
-                for (int i = 0; i < 4; ++i)
-                    key_scale[i] = __shfl_sync(~0u, own.scale, i * 8 + lane / 4);
-                irregular |= own.hidden < 8 && !(fabsf(own.scale) < INFINITY);
-            }
-            Math::scores(s, keys, row, key_scale, queries[b].q);
-            if (__any_sync(~0u, own.hidden != 0)) {
-                int hidden[4];
-#pragma unroll
-                for (int i = 0; i < 4; ++i)
-                    hidden[i] = __shfl_sync(~0u, own.hidden, i * 8 + lane / 4);
-                query_bundle<Math>::hide(s, hidden);
-            }
-            uint32_t p[query_bundle<Math>::probability_words];
-            queries[b].take(s, p, irregular);
-            Math::accumulate(queries[b].o, queries[b].total, keys, row, at.values_ahead, p);
+            const typename Math::place place = Math::find(from, row);
+            float s[2][4];
+            Math::scores(s, from, place, lane, known, queries[b].q);
+            hide_keys<Math>(s, row, limited, first_key, limits[b]);
+            const auto p = queries[b].take(s, irregular);
+            Math::accumulate(queries[b].o, from, place, p);
             row = next_row;
-            number = next_number;
         }
     }
 }
@@ -242,8 +238,8 @@ __device__ __forceinline__ void consume(const slab_arguments& args, const shared
     ring_view keys;
     keys.begin = keys.base = at.keys;
     keys.end = at.keys + g.b_stages * slab_bytes;
-    int slot = 0;
-    const bool limited = args.call.shape.causal || args.call.shape.key_lengths;
+    const step_source from{keys, at.values_ahead, at.scales - at.keys / Math::row_bytes * 4};
+    const auto known = Math::constants::read(at.constants);
     for (uint32_t tile = blockIdx.x; tile < args.tiles; tile += gridDim.x) {
         const tile_place place(args, tile);
         const allowed_keys allowed = keys_for(args.call.shape, args.call.causal_offsets,
@@ -257,18 +253,21 @@ __device__ __forceinline__ void consume(const slab_arguments& args, const shared
 #pragma unroll
         for (int b = 0; b < warp_bundles; ++b)
             queries[b].start(args, place.at, max(first[b], 0), irregular);
-        for (int slab = 0; slab < g.slabs; ++slab) {
+        for (bool last = false; !last;) {
             ptx::barrier_wait(at.full + 8 * stage.stage, stage.parity);
             __syncwarp();
-            const slab_place place_of_slab{slab * g.slab_rows, slot * g.slab_rows,
-                                           g.b_stages * g.slab_rows, limited};
-            attend_part<Math>(at.parts + stage.stage * g.a_bytes, warp, place_of_slab, at, keys,
-                              limits, queries, irregular);
+            const uint32_t note = ptx::load_shared_u32(at.notes + 4 * stage.stage);
+            last = note & last_of_tile;
+            if (!(note & no_keys)) {
+                const int first_key = static_cast<int>(note & 0xffff) * g.slab_rows;
+                attend_part<Math>(at.parts + stage.stage * g.a_bytes, warp, first_key,
+                                  first_key + g.slab_rows - 1, from, known, limits, queries,
+                                  irregular);
+                keys.advance(slab_bytes);
+            }
             __syncwarp();
             if (lane == 0) ptx::barrier_arrive(at.empty + 8 * stage.stage);
             stage.advance(g.a_stages);
-            keys.advance(slab_bytes);
-            if (++slot == g.b_stages) slot = 0;
         }
         irregular = __any_sync(~0u, irregular);
         uint32_t left = 0;
@@ -291,7 +290,8 @@ __global__ void __launch_bounds__((consumer_warps + producer_warps) * 32, 1)
 // Compiled for sm_90a alone; the implementation declines other devices.
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
     MAGICUBE_DYNAMIC_SHARED(uint8_t, shared, 16);
-    __shared__ __align__(8) uint64_t barriers[2 * max_stages];
+    // Then the constants and the notes.
+    __shared__ __align__(16) uint64_t barriers[2 * max_stages + 2 + max_stages / 2];
     const shared_layout at(args.geometry, shared, barriers);
     const int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0);
     if (threadIdx.x < max_stages) {
@@ -299,6 +299,9 @@ __global__ void __launch_bounds__((consumer_warps + producer_warps) * 32, 1)
         ptx::barrier_init(at.empty + 8 * threadIdx.x, consumer_warps);
         ptx::fence_barrier_init();
     }
+    if (threadIdx.x < 2)
+        barriers[2 * max_stages + threadIdx.x] =
+            uint64_t{bits_of_integers} << 32 | bits_of_integers;
     if (threadIdx.x < spmm::sm90::left_bytes / 16)
         ptx::store_shared_zero16(at.left + threadIdx.x * 16);
     if (threadIdx.x < 2 * zero_rows * widest_row_bytes / 16) {

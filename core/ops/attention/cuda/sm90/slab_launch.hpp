@@ -17,11 +17,21 @@ using spmm::sm90::slab_part;
 constexpr int warp_bundles = 2;  // of 8 queries each
 constexpr float log2_e = 1.44269504f;
 
+// A slab that some bundle of a group gathers from, and its part.
+struct slab_visit {
+    uint32_t begin;   // of the part, in units of 16 bytes
+    uint16_t length;  // the same
+    uint16_t slab;    // no_slab after a group's last
+};
+constexpr uint16_t no_slab = 0xffff;
+// The producer reads so many entries past a group's last.
+constexpr int visits_read_ahead = 2;
+
 // A tile is one group of bundles of one query head.
 struct slab_arguments {
     cuda::kernel_arguments call;
     slab_geometry geometry;
-    const slab_part* parts;      // by group and slab
+    const slab_visit* visits;    // geometry.slabs + visits_read_ahead a group
     const uint8_t* records;      // row numbers alone
     const int32_t* bundle_rows;  // the first query of each bundle, -1 for none
     // Of K's rows times the softmax scale and log2(e), by head of K, slabs * slab_rows each; null

@@ -74,17 +74,40 @@ __global__ void __launch_bounds__(prepare_threads)
         scales[head * padded + i] = i < call.pattern.cols ? common * given[i] : 0.0f;
 }
 
+// Lists the slabs that each group visits: those that its part or one of the `kept` after gathers
+// from. A warp a group.
+__global__ void __launch_bounds__(32)
+    visit_kernel(const slab_part* parts, int slabs, int kept, slab_visit* visits) {
+    parts += int64_t{blockIdx.x} * slabs;
+    visits += int64_t{blockIdx.x} * (slabs + visits_read_ahead);
+    const auto lane = static_cast<int>(threadIdx.x);
+    int count = 0;
+    for (int first = 0; first < slabs; first += 32) {
+        const int slab = first + lane;
+        bool used = false;
+        for (int later = slab; later <= slab + kept && later < slabs; ++later)
+            used |= parts[later].length > spmm::sm90::header_bytes / 16;
+        const uint32_t marks = __ballot_sync(~0u, used);
+        if (used)
+            visits[count + __popc(marks & ((1u << lane) - 1))] = {
+                parts[slab].begin, static_cast<uint16_t>(parts[slab].length),
+                static_cast<uint16_t>(slab)};
+        count += __popc(marks);
+    }
+    if (lane < visits_read_ahead) visits[count + lane] = {0, 0, no_slab};
+}
+
 // Where the sections of the plan's buffer lie.
 struct layout {
-    int64_t parts, records, bundle_rows, bytes;
+    int64_t visits, records, bundle_rows, bytes;
     int64_t workspace_bytes;
 
     layout(const problem& p, const slab_outline& outline) {
         const char* what = "the packed pattern";
         buffer_layout sections;
         sections.reserve(stored_matrix(p.pattern, false).bytes(), 1, what);  // of stored_plan
-        parts = sections.reserve(outline.parts() + spmm::sm90::parts_read_ahead, sizeof(slab_part),
-                                 what);
+        visits = sections.reserve(outline.groups() * (outline.geometry.slabs + visits_read_ahead),
+                                  sizeof(slab_visit), what);
         records = sections.reserve(outline.record_bytes, 1, what);
         bundle_rows = sections.reserve(static_cast<int64_t>(outline.bundle_rows.size()), 4, what);
         bytes = sections.bytes();
@@ -156,18 +179,34 @@ class slab_plan final : public stored_plan<operation> {
         target.groups_a_matrix = outline.groups_a_matrix;
         target.geometry = outline.geometry;
         target.bundle_rows = reinterpret_cast<int32_t*>(buffer + at.bundle_rows);
-        target.parts = reinterpret_cast<slab_part*>(buffer + at.parts);
+        const spmm::cuda::scratch parts(
+            ctx, checked_mul(outline.parts() + spmm::sm90::parts_read_ahead, sizeof(slab_part),
+                             "parts"));
+        target.parts = parts.as<slab_part>();
         target.records = reinterpret_cast<uint8_t*>(buffer + at.records);
         const spmm::cuda::scratch slots(ctx, packer.slot_map_bytes());
         target.slots = slots.as<int32_t>();
         packer.write(ctx, target);
+        auto* visits = reinterpret_cast<slab_visit*>(buffer + at.visits);
+        list_visits(ctx, target, visits);
         arguments_.geometry = target.geometry;
-        arguments_.parts = target.parts;
+        arguments_.visits = visits;
         arguments_.records = target.records;
         arguments_.bundle_rows = target.bundle_rows;
         // An empty pattern has no groups, and is not run.
         arguments_.groups =
             divisor(static_cast<uint32_t>(std::max<int64_t>(target.groups_a_matrix, 1)));
+    }
+
+    static void list_visits(const context& ctx, const pack_target& packed, slab_visit* visits) {
+        if (packed.groups == 0) return;
+        const device_scope scope(ctx.ordinal);
+        const slab_geometry& g = packed.geometry;
+        check(magicube::cuda::launch_kernel(
+                  visit_kernel, {dim3(static_cast<unsigned>(packed.groups)), 32, 0, ctx.stream},
+                  packed.parts, g.slabs, g.kept, visits),
+              "visit_kernel");
+        synchronize(ctx);  // the parts end with the caller
     }
 
     void prepare_scales(const context& ctx, const cuda::kernel_arguments& call,
@@ -218,18 +257,19 @@ std::string decline(const context& ctx, const problem& p) {
 
 // Gathers of a row of K and one of V a key and bundle of 8 queries, and the filling of the rings.
 double cost(const context& ctx, const problem& p) {
-    constexpr double launch_us = 4, clocks_a_us = 1750, clocks_a_step = 90, filled_bytes = 37;
+    constexpr double launch_us = 4, clocks_a_us = 1750, clocks_a_step = 60, filled_bytes = 37;
     constexpr double slots_used = 0.8 * spmm::sm90::step_slots;
     const auto matrices = static_cast<double>(std::max<int64_t>(1, patterns_of(p)));
-    const double slots = static_cast<double>(p.pattern.slots) / matrices *
-                         static_cast<double>(p.pattern.vector_length / 8);
+    const double columns = static_cast<double>(p.pattern.slots) / matrices;
+    const double slots = columns * static_cast<double>(p.pattern.vector_length / 8);
     const double heads = static_cast<double>(p.batch_count) * static_cast<double>(p.q_heads);
     const int row_bytes = shape_of(p).row_bytes;
     const double groups = static_cast<double>(ceil_div(p.pattern.rows, consumer_warps * 16));
     const double multiprocessors = magicube::cuda::multiprocessors(ctx.ordinal);
     const double gather = slots / slots_used * clocks_a_step * row_bytes / 64 * heads;
-    const double fill =
-        2.0 * static_cast<double>(p.pattern.cols) * row_bytes / filled_bytes * groups * heads;
+    // Slabs without slots of a group are left out.
+    const double brought = std::min(static_cast<double>(p.pattern.cols), columns / groups);
+    const double fill = 2.0 * brought * row_bytes / filled_bytes * groups * heads;
     return launch_us + std::hypot(gather, fill) / multiprocessors / clocks_a_us;
 }
 

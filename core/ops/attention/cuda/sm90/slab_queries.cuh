@@ -9,7 +9,9 @@
 namespace magicube::attention::sm90 {
 
 constexpr float ln_2 = 0.69314718f;
-constexpr float no_reference = -3e38f;  // below any score but infinity and its neighbours
+// What is added to scores in bits before their exponentials: of the highest one possible before the
+// first key, so that any key calls for another.
+constexpr float no_shift = 3e38f;
 
 // Which query head of which matrix a tile belongs to.
 struct head_place {
@@ -28,6 +30,9 @@ struct key_limit {
         reach = static_cast<int32_t>(
             max(int64_t{-16}, min(saturating_sum(query, allowed.reach), most)));
     }
+    __device__ __forceinline__ bool hides_none_to(int32_t key) const {
+        return key <= reach && key < keys;
+    }
     __device__ __forceinline__ int hidden_from(int32_t key) const {
         return key >= keys ? 8 : max(0, min(key - reach, 8));
     }
@@ -35,14 +40,13 @@ struct key_limit {
 
 template <class Math>
 struct query_bundle {
-    static constexpr int probability_words = Math::integers ? 2 : 4;
     using sum = typename Math::sum;
 
     uint32_t q[Math::query_words];
     sum o[Math::tiles][4];
-    sum total[4];        // of queries 2t and 2t + 1; of integers twice, else of the lane's keys
-    float reference[2];  // of the exponentials, in bits; no_reference before the first key
-    float q_scale[2];    // integers: of the two queries; floats: softmax scale times log2(e)
+    typename Math::totals total;
+    float shift[2];    // unit_log2 less the reference of the exponentials; no_shift before a key
+    float q_scale[2];  // integers: of the two queries; floats: softmax scale times log2(e)
 
     // irregular: set where one_query has to compute the queries, since scales or scores are not
     // finite or the scale is not positive. So for take.
@@ -60,11 +64,10 @@ struct query_bundle {
         for (int i = 0; i < Math::query_words; ++i) q[i] = words[4 * i + lane % 4];
 #pragma unroll
         for (int i = 0; i < Math::tiles * 4; ++i) o[i / 4][i % 4] = 0;
-#pragma unroll
-        for (int i = 0; i < 4; ++i) total[i] = 0;
+        total = {};
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-            reference[i] = no_reference;
+            shift[i] = no_shift;
             if constexpr (Math::integers) {
                 const auto scales =
                     scales_of_head(call.shape.q_scale, call.q_scale,
@@ -78,6 +81,13 @@ struct query_bundle {
             !(q_scale[0] > 0 && q_scale[0] < INFINITY && q_scale[1] > 0 && q_scale[1] < INFINITY);
     }
 
+    // Hides the scores of the slots whose bits are set in a step's holes.
+    static __device__ __forceinline__ void hide(float (&s)[2][4], uint32_t holes) {
+        const uint32_t own = holes >> (threadIdx.x >> 2 & 7);
+#pragma unroll
+        for (int i = 0; i < 8; ++i)
+            if (own >> (i / 2 * 8) & 1) s[i / 4][i % 4] = -INFINITY;
+    }
     // Hides the scores of keys g, g + 8, g + 16 and g + 24 from so many of the first queries.
     static __device__ __forceinline__ void hide(float (&s)[2][4], const int (&hidden)[4]) {
         const int first = (threadIdx.x & 3) * 2;
@@ -87,47 +97,38 @@ struct query_bundle {
     }
 
     // Scores become probabilities, and the sums are scaled to a new reference where one is due.
-    __device__ __forceinline__ void take(const float (&s)[2][4], uint32_t (&p)[probability_words],
-                                         bool& irregular) {
-        float highest[2] = {fmaxf(fmaxf(s[0][0], s[0][2]), fmaxf(s[1][0], s[1][2])) * q_scale[0],
-                            fmaxf(fmaxf(s[0][1], s[0][3]), fmaxf(s[1][1], s[1][3])) * q_scale[1]};
-        if (__any_sync(~0u, highest[0] > reference[0] + Math::slack ||
-                                highest[1] > reference[1] + Math::slack))
-            refer_to(highest, irregular);
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            const float shift[2] = {Math::unit_log2 - reference[0], Math::unit_log2 - reference[1]};
-            float e[4];
-#pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                e[i] = ptx::exp2_fast(fma_rn(s[half][i], q_scale[i % 2], shift[i % 2]));
-                if constexpr (!Math::integers) total[i % 2] += e[i];
-            }
-            Math::pack(e, p, half);
+    __device__ __forceinline__ typename Math::probabilities take(const float (&s)[2][4],
+                                                                 bool& irregular) {
+        typename Math::exponentials e(s, q_scale, shift);
+        if (__any_sync(~0u, e.over)) {
+            refer_to(s);
+            e = typename Math::exponentials(s, q_scale, shift);
+            irregular |= e.over;  // NaN or infinite
         }
+        const typename Math::probabilities p(e);
+        total.add(e, p);
+        return p;
     }
 
   private:
-    __device__ __forceinline__ void refer_to(float (&highest)[2], bool& irregular) {
+    __device__ __forceinline__ void refer_to(const float (&s)[2][4]) {
+        float factor[2];
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
+            float highest =
+                fmaxf(fmaxf(s[0][i], s[0][i + 2]), fmaxf(s[1][i], s[1][i + 2])) * q_scale[i];
 #pragma unroll
             for (int step = 4; step < 32; step *= 2)
-                highest[i] = fmaxf(highest[i], __shfl_xor_sync(~0u, highest[i], step));
-            irregular |= highest[i] == INFINITY;
-            if (!(highest[i] > reference[i]) || !(highest[i] < INFINITY)) {
-                highest[i] = 1.0f;  // the factor
-                continue;
-            }
-            const float factor = ptx::exp2_fast(reference[i] - highest[i]);
-            reference[i] = highest[i];
-            highest[i] = factor;
+                highest = fmaxf(highest, __shfl_xor_sync(~0u, highest, step));
+            const float due = Math::unit_log2 - highest;
+            const bool better = due < shift[i] && highest < INFINITY;
+            factor[i] = better ? ptx::exp2_fast(due - shift[i]) : 1.0f;
+            shift[i] = better ? due : shift[i];
         }
 #pragma unroll
         for (int i = 0; i < Math::tiles * 4; ++i)
-            o[i / 4][i % 4] = Math::scaled(o[i / 4][i % 4], highest[i % 2]);
-#pragma unroll
-        for (int i = 0; i < 4; ++i) total[i] = Math::scaled(total[i], highest[i % 2]);
+            o[i / 4][i % 4] = Math::scaled(o[i / 4][i % 4], factor[i % 2]);
+        total.scale(factor);
     }
 };
 
@@ -145,19 +146,18 @@ __device__ __forceinline__ uint32_t write_bundle(const slab_arguments& args, con
     float factor[2];
     bool some[2], inside[2], again[2];
     int64_t row[2];
+    float total[2];
+    queries.total.read(total);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-        auto total = static_cast<float>(queries.total[i]);
-        for (int step = 4; !Math::integers && step < 32; step *= 2)
-            total += __shfl_xor_sync(~0u, total, step);
         const int64_t query = first + lane % 4 * 2 + i;
         inside[i] = query < call.pattern.rows;
         row[i] = call.out.row(at.batch, at.head, inside[i] ? query : 0);
-        some[i] = queries.reference[i] > no_reference;
-        again[i] = irregular || !(total < INFINITY);  // NaN where a score was
-        factor[i] = div_rn(1.0f, total);
+        some[i] = queries.shift[i] < no_shift;
+        again[i] = irregular || !(total[i] < INFINITY);  // NaN where a score was
+        factor[i] = div_rn(1.0f, total[i]);
         if (call.log_sum_exp && inside[i] && lane / 4 == 0) {
-            const float statistic = (queries.reference[i] - Math::unit_log2) * ln_2 + logf(total);
+            const float statistic = logf(total[i]) - queries.shift[i] * ln_2;
             call.log_sum_exp[call.statistic_index(at.batch, at.head, query)] =
                 some[i] ? statistic : -INFINITY;
         }

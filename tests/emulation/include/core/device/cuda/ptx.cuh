@@ -192,6 +192,11 @@ EMULATED_MMA(mma_fp16, f16, f16, float)
 EMULATED_MMA(mma_bf16, bf16, bf16, float)
 #undef EMULATED_MMA
 
+inline void mma_s8_s8_k16(int32_t (&d)[4], uint32_t a0, uint32_t a1, uint32_t b0, EMULATED_SITE) {
+    const uint32_t a[] = {a0, a1, 0, 0}, b[] = {b0, 0};
+    emulated::multiply(emulated::number::s8, emulated::number::s8, 1, d, a, b, at);
+}
+
 #define EMULATED_MMA_SPARSE(NAME, TYPE, SELECTOR, ACCUMULATOR)                             \
     inline void NAME(ACCUMULATOR(&d)[4], const uint32_t(&a)[4], const uint32_t(&b)[4],     \
                      uint32_t metadata, EMULATED_SITE) {                                   \
