@@ -197,6 +197,16 @@ def test_command(rng, tmp_path):
         assert rest == pytest.approx(entry["stored_relative_error"], rel=1e-6)
         assert entry["error"] <= entry["bound"] * (1 + 1e-12)
         assert entry["chain_bytes"] == factors.nbytes
+    inputs = tmp_path / "inputs.safetensors"
+    x = rng.standard_normal((40, 30), np.float32) * np.linspace(0.01, 3, 30, dtype=np.float32)
+    io.save_safetensors(inputs, {"up": x})
+    words = (path, "--chain", chain, "--tensor", "up", "--activations", inputs, "--json")
+    aware = json.loads(invoke(*words))["tensors"]["up"]
+    assert aware["error"] == mc.project(tensors["up"], factors.patterns, activations=x).error
+    plain = mc.project(tensors["up"], factors.patterns).chain.to_dense()
+    exact = x @ tensors["up"].T
+    rest = np.linalg.norm(x @ plain.T - exact) / np.linalg.norm(exact)
+    assert 0 < aware["output_error"] < rest
     table = invoke(path, "--chain", chain, "--tensor", "up")
     assert "relative error" in table and "half" not in table
     for words, part in (
@@ -206,6 +216,7 @@ def test_command(rng, tmp_path):
         (("--chain", chain, "--tensor", "none"), "none"),
         (("--chain", "1,2,2,1"), "holds no floating matrix"),
         (("--chain", chain, "-o", "K.npz"), ".safetensors"),
+        (("--chain", chain, "--activations", inputs), "holds no inputs of 'half'"),
         (("--chain", chain, "--dtype", "int8"), "int8"),
     ):
         assert part in json.loads(invoke(path, *words, "--json", code=2))["error"]["message"]
