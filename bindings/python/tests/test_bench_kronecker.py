@@ -139,7 +139,10 @@ def test_command_measures_remembers_and_goes_on(tmp_path):
     again = invoke("--patterns", patterns, "--batch", 32)
     assert [result["patterns"] for result in again["results"]] == [[[1, 4, 4, 2]]]
     assert set(again["best"]) == {"2,4,4,1 32 fp32 first", "1,4,4,2 32 fp32 first"}
-    assert len(invoke("--patterns", patterns, "--batch", 32, "--fresh")["results"]) == 2
+    plot = tmp_path / "times.png"
+    words = ("--patterns", patterns, "--batch", 32, "--fresh", "--plot", plot)
+    assert len(invoke(*words)["results"]) == 2
+    assert plot.read_bytes().startswith(b"\x89PNG")
     half = invoke("--patterns", "2,4,4,1", "--batch", 32, "--dtype", "fp16", "--layout", "last")
     assert set(half["results"][0]["implementations"]) == {"magicube"}
 
@@ -195,6 +198,7 @@ def test_own_implementations(rng):
         (("--patterns", "1,2,2,1 1,0,2,1"), "factors[0].b is 0"),
         (("--patterns", "1,2,2,1", "--dtype", "int8"), "int8"),
         (("--patterns", "1,2,2,1", "--layout", "middle"), "middle"),
+        (("--patterns", "1,2,2,1", "--plot", "times.txt"), "it must name a .png file"),
         (("--patterns", "1,2,2,1", "--device", "gpu"), "it must be cpu, cuda or such as cuda:1"),
         (("--patterns", "1,2,2,1", "--device", "cuda:99"), "CUDA"),
     ],

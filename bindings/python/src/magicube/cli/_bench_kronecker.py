@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Optional
 
 import numpy as np
 import typer
@@ -19,6 +19,7 @@ from magicube._kronecker import Pattern
 from magicube.cli._console import EXIT_FAILED, JsonOption, UsageError, choose, session
 from magicube.cli._kronecker_devices import Bench, open_bench
 from magicube.cli._peers import blas_threads
+from magicube.cli._plots import check_plot, plot_kronecker
 from magicube.cli._project import TYPES, parse_chain
 from magicube.cli._values import Array
 
@@ -175,6 +176,9 @@ def kronecker(
     rounds: Annotated[int, typer.Option(min=0, help="Turns of each; 0: by --seconds.")] = 0,
     seconds: Annotated[float, typer.Option(min=0, help="Time for each contestant.")] = 2.0,
     seed: Annotated[int, typer.Option(help="Of the random data.")] = 0,
+    plot: Annotated[
+        Optional[str], typer.Option(help="A .png file of all times measured by this call.")
+    ] = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Measure also what the file of times holds.")
     ] = False,
@@ -188,6 +192,8 @@ def kronecker(
     with session(json) as current:
         choose(dtype, TYPES, "--dtype")
         choose(layout, ["first", "last"], "--layout")
+        if plot is not None:
+            check_plot(plot)
         chains = read_patterns(patterns)
         for chain in chains:
             mc.KroneckerChain.zeros(chain)  # refuses wrong patterns before any is measured
@@ -209,6 +215,8 @@ def kronecker(
                 else:
                     current.note(f"measured before: {setting.key} (--fresh measures it again)")
                 progress.advance(task)
+        if plot is not None and results:
+            plot_kronecker(plot, results)
         payload = {
             "device": choice.device_key(bench.name), "cache": str(choice.cache_path()),
             "results": results,
