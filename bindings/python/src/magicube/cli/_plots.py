@@ -100,20 +100,23 @@ def plot_benchmark(path: str, results: list[dict[str, Any]]) -> None:
 
 
 def plot_kronecker(path: str, results: list[dict[str, Any]]) -> None:
-    """Bars of every implementation's time, pattern by pattern."""
+    """Every implementation's time, a line for each pattern."""
     names = list(dict.fromkeys(name for result in results for name in result["implementations"]))
-    pyplot, figure, axes = _figure(path, 8, 1.5 + 0.25 * len(results) * (len(names) + 1))
-    height = 1 / (len(names) + 1)
-    for i, name in enumerate(names):
+    pyplot, figure, axes = _figure(path, 8, 1.5 + 0.4 * len(results))
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    rows = range(len(results))
+    for name in names:
         entries = [result["implementations"].get(name, {}) for result in results]
-        axes.barh(
-            [row + i * height for row in range(len(results))],
-            [float(entry.get("time_us", math.nan)) for entry in entries], height, label=name,
-        )
+        times = [float(entry.get("time_us", math.nan)) for entry in entries]
+        axes.plot(times, rows, "o", label=name)
     labels = [";".join(",".join(map(str, p)) for p in result["patterns"]) for result in results]
-    axes.set_yticks([row + (len(names) - 1) * height / 2 for row in range(len(results))], labels)
-    axes.invert_yaxis()
+    axes.set_yticks(rows, labels)
+    axes.set_ylim(len(results) - 0.5, -0.5)
     axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("median time (us)")
     figure.legend(loc="outside right upper", fontsize="small")
     first = results[0]
