@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Optional
 
@@ -16,7 +17,7 @@ import magicube as mc
 from magicube import _oracle as oracle
 from magicube import kronecker as choice
 from magicube._kronecker import Pattern
-from magicube.cli._console import EXIT_FAILED, JsonOption, UsageError, choose, session
+from magicube.cli._console import EXIT_FAILED, JsonOption, Session, UsageError, choose, session
 from magicube.cli._kronecker_devices import Bench, open_bench
 from magicube.cli._peers import blas_threads
 from magicube.cli._plots import check_plot, plot_kronecker
@@ -161,6 +162,20 @@ def _render(results: list[dict[str, Any]], console: Console) -> None:
             console.print(f"[bold red]WRONG RESULT[/]: {name}, {result['patterns']}: {reason}")
 
 
+def _unmeasured(
+    settings: list[choice.Setting], known: dict[str, dict[str, float]], current: Session
+) -> Iterator[choice.Setting]:
+    """Those to measure, with a progress bar."""
+    with current.progress() as progress:
+        task = progress.add_task("measuring", total=len(settings))
+        for setting in settings:
+            if setting.key in known:
+                current.note(f"measured before: {setting.key} (--fresh measures it again)")
+            else:
+                yield setting
+            progress.advance(task)
+
+
 def kronecker(
     patterns: Annotated[
         str,
@@ -198,34 +213,23 @@ def kronecker(
         for chain in chains:
             mc.KroneckerChain.zeros(chain)  # refuses wrong patterns before any is measured
         bench = open_bench(device)
+        settings = [choice.Setting(chain, batch, dtype, layout, bench.name) for chain in chains]
         known = choice.load_times(bench.name)
-        count = threads or mc.device_info().multiprocessors
-        with current.progress() as progress, blas_threads(count):
-            task = progress.add_task("measuring", total=len(chains))
-            for chain in chains:
-                setting = choice.Setting(chain, batch, dtype, layout, bench.name)
-                if fresh or setting.key not in known:
-                    result = measure(setting, bench, rounds, seconds, seed)
-                    results.append(result)
-                    known[setting.key] = {
-                        name: entry["time_us"]
-                        for name, entry in result["implementations"].items()
-                    }
-                    choice.save_times(known, bench.name)
-                else:
-                    current.note(f"measured before: {setting.key} (--fresh measures it again)")
-                progress.advance(task)
+        with blas_threads(threads or mc.device_info().multiprocessors):
+            for setting in _unmeasured(settings, {} if fresh else known, current):
+                results.append(measure(setting, bench, rounds, seconds, seed))
+                entries = results[-1]["implementations"].items()
+                known[setting.key] = {name: entry["time_us"] for name, entry in entries}
+                choice.save_times(known, bench.name)
         if plot is not None and results:
             plot_kronecker(plot, results)
         payload = {
             "device": choice.device_key(bench.name), "cache": str(choice.cache_path()),
             "results": results,
             "best": {
-                key: min(times, key=lambda name: times[name])
-                for key, times in known.items()
-                if times and any(
-                    key == choice.Setting(chain, batch, dtype, layout).key for chain in chains
-                )
+                setting.key: min(times, key=lambda name: times[name])
+                for setting in settings
+                if (times := known.get(setting.key))
             },
         }
         current.emit(payload, lambda console: _render(results, console))
