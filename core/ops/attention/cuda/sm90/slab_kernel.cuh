@@ -73,6 +73,7 @@ struct tile_place {
         const uint32_t head = args.groups.quotient(tile);
         at.batch = args.heads.quotient(head);
         at.head = args.heads.remainder(head);
+        at.kv_head = args.heads_a_kv_head.quotient(static_cast<uint32_t>(at.head));
         group_in_pattern = args.groups.remainder(tile);
         group =
             args.call.shape.pattern_of(at.batch, at.head) * args.groups.value() + group_in_pattern;
@@ -104,7 +105,7 @@ __device__ inline void produce(const slab_arguments& args, const CUtensorMap* k_
     for (uint32_t tile = blockIdx.x; tile < args.tiles; tile += gridDim.x) {
         const tile_place place(args, tile);
         const auto batch = static_cast<int>(place.at.batch);
-        const auto head = static_cast<int>(args.call.kv_head_of(place.at.head));
+        const auto head = static_cast<int>(place.at.kv_head);
         const float* scales = args.key_scales + (place.at.batch * args.call.shape.kv_heads + head) *
                                                     (int64_t{g.slabs} * g.slab_rows);
         const slab_visit* visits = args.visits + place.group * (g.slabs + visits_read_ahead);
@@ -144,58 +145,147 @@ __device__ inline void produce(const slab_arguments& args, const CUtensorMap* k_
     }
 }
 
-// The scores of a step that a bundle's queries do not see become -infinity: those of holes, and in
-// a slab with hidden keys those. first_key: of the slab.
+// Which keys a slab has, and which a warp's bundles see.
+struct slab_keys {
+    int first, last;
+    const key_limit (&limits)[warp_bundles];
+    float first_log2;  // of the call
+};
+
+// The steps of a list of keys that are still to come, and the rows of the next.
 template <class Math>
-__device__ __forceinline__ void hide_keys(float (&s)[2][4], const typename Math::rows& row,
-                                          bool limited, int first_key, const key_limit& limit) {
+struct step_list {
+    uint32_t record;
+    typename Math::rows row;
+
+    __device__ __forceinline__ explicit step_list(uint32_t first) : record(first) {
+        row = Math::load_rows(record, threadIdx.x & 31);
+    }
+    // One record past the part's last is read, and not used.
+    __device__ __forceinline__ typename Math::rows take() {
+        const typename Math::rows taken = row;
+        record += step_slots * 2;
+        row = Math::load_rows(record, threadIdx.x & 31);
+        return taken;
+    }
+};
+
+// The scores of a step that queries do not see become -infinity: those of holes, and in a slab with
+// hidden keys those. Bundles Each * l and on have list l.
+template <class Math, int First, int Lists, int Each>
+__device__ __forceinline__ void hide_keys(float (&s)[Lists][Each][2][4],
+                                          const typename Math::rows (&row)[Lists], bool limited,
+                                          const slab_keys& slab) {
     if (limited) {
         constexpr int shift = Math::row_bytes == 64 ? 2 : 3;
-        int hidden[4];
-        Math::numbers_of(row, threadIdx.x & 31, hidden);
 #pragma unroll
-        for (int i = 0; i < 4; ++i)
-            hidden[i] =
-                hidden[i] >= hole_numbers ? 8 : limit.hidden_from(first_key + (hidden[i] >> shift));
-        query_bundle<Math>::hide(s, hidden);
+        for (int b = 0; b < Lists * Each; ++b) {
+            int hidden[4];
+            Math::numbers_of(row[b / Each], threadIdx.x & 31, hidden);
+#pragma unroll
+            for (int i = 0; i < 4; ++i)
+                hidden[i] =
+                    hidden[i] >= hole_numbers
+                        ? 8
+                        : slab.limits[First + b].hidden_from(slab.first + (hidden[i] >> shift));
+            query_bundle<Math>::hide(s[b / Each][b % Each], hidden);
+        }
         return;
     }
-    const uint32_t holes = Math::holes(row);
-    if (holes != 0) query_bundle<Math>::hide(s, holes);
+    uint32_t holes[Lists], any = 0;
+#pragma unroll
+    for (int l = 0; l < Lists; ++l) any |= holes[l] = Math::holes(row[l]);
+    if (any == 0) return;
+#pragma unroll
+    for (int b = 0; b < Lists * Each; ++b)
+        query_bundle<Math>::hide(s[b / Each][b % Each], holes[b / Each]);
 }
 
-// The steps of one part for a warp's bundles. first_key, last_key: of the slab.
+// So many steps of each of the lists, for Lists * Each bundles from First on. Together, so that one
+// hides the latency of the other.
+template <class Math, int First, int Lists, int Each>
+__device__ __forceinline__ void attend_steps(int steps, step_list<Math>* const (&lists)[Lists],
+                                             const step_source& from,
+                                             const typename Math::constants& known,
+                                             const slab_keys& slab,
+                                             query_bundle<Math> (&queries)[warp_bundles],
+                                             bool& irregular) {
+    const int lane = threadIdx.x & 31;
+    bool limited = false;
+#pragma unroll
+    for (int b = 0; b < Lists * Each; ++b)
+        limited |= !slab.limits[First + b].hides_none_to(slab.last);
+#pragma unroll 1
+    for (; steps > 0; --steps) {
+        typename Math::rows row[Lists];
+        typename Math::place place[Lists];
+        float s[Lists][Each][2][4];
+        typename Math::exponentials e[Lists * Each];
+        typename Math::probabilities p[Lists][Each];
+#pragma unroll
+        for (int l = 0; l < Lists; ++l) {
+            row[l] = lists[l]->take();
+            place[l] = Math::find(from, row[l]);
+            Math::scores(First + l, s[l], from, place[l], lane, known, queries);
+        }
+        hide_keys<Math, First>(s, row, limited, slab);
+        bool over = false;
+#pragma unroll
+        for (int b = 0; b < Lists * Each; ++b) {
+            e[b] = queries[First + b].exponentials_of(s[b / Each][b % Each]);
+            over |= e[b].over;
+        }
+        if (__any_sync(~0u, over)) {
+#pragma unroll
+            for (int b = 0; b < Lists * Each; ++b)
+                queries[First + b].refer(s[b / Each][b % Each], slab.first_log2, e[b], irregular);
+        }
+#pragma unroll
+        for (int b = 0; b < Lists * Each; ++b)
+            p[b / Each][b % Each] = queries[First + b].take(e[b]);
+#pragma unroll
+        for (int l = 0; l < Lists; ++l) Math::accumulate(First + l, queries, from, place[l], p[l]);
+    }
+}
+
+// The steps of one part for a warp's bundles.
 template <class Math>
-__device__ __forceinline__ void attend_part(uint32_t part, int warp, int first_key, int last_key,
+__device__ __forceinline__ void attend_part(uint32_t part, int warp, bool shared_keys,
                                             const step_source& from,
                                             const typename Math::constants& known,
-                                            const key_limit (&limits)[warp_bundles],
+                                            const slab_keys& slab,
                                             query_bundle<Math> (&queries)[warp_bundles],
                                             bool& irregular) {
-    constexpr int record_bytes = step_slots * 2;
-    const int lane = threadIdx.x & 31;
     const uint2 header = ptx::load_shared_v2(part + warp * 8);
     if (header.y == 0) return;
-    uint32_t record = part + header.x;
-    auto row = Math::load_rows(record, lane);
-#pragma unroll
-    for (int b = 0; b < warp_bundles; ++b) {
-        const uint32_t end = record + (header.y >> (8 * b) & 0xff) * record_bytes;
-        const bool limited = !limits[b].hides_none_to(last_key);
-#pragma unroll 1
-        while (record != end) {
-            record += record_bytes;
-            // One record past the part's last is read, and not used.
-            const auto next_row = Math::load_rows(record, lane);
-            const typename Math::place place = Math::find(from, row);
-            float s[2][4];
-            Math::scores(s, from, place, lane, known, queries[b].q);
-            hide_keys<Math>(s, row, limited, first_key, limits[b]);
-            const auto p = queries[b].take(s, irregular);
-            Math::accumulate(queries[b].o, from, place, p);
-            row = next_row;
-        }
+    const auto first_steps = static_cast<int>(header.y & 0xff);
+    step_list<Math> first(part + header.x);
+    if (shared_keys) {
+        attend_steps<Math, 0, 1, 2>(first_steps, {&first}, from, known, slab, queries, irregular);
+        return;
     }
+    const auto second_steps = static_cast<int>(header.y >> 8);
+    step_list<Math> second(part + header.x + first_steps * step_slots * 2);
+    int both = 0;
+    if constexpr (Math::together) {
+        both = min(first_steps, second_steps);
+        attend_steps<Math, 0, 2, 1>(both, {&first, &second}, from, known, slab, queries, irregular);
+    }
+    attend_steps<Math, 0, 1, 1>(first_steps - both, {&first}, from, known, slab, queries,
+                                irregular);
+    attend_steps<Math, 1, 1, 1>(second_steps - both, {&second}, from, known, slab, queries,
+                                irregular);
+}
+
+// The first query of a warp's bundle in a tile; negative for none.
+__device__ __forceinline__ int first_query(const slab_arguments& args, const tile_place& place,
+                                           int warp, int bundle) {
+    const int64_t of_group = place.group * consumer_warps + warp;
+    if (args.shared_keys) {
+        const int first = args.bundle_rows[of_group];
+        return first < 0 ? first : first + 8 * bundle;
+    }
+    return args.bundle_rows[of_group * warp_bundles + bundle];
 }
 
 // Where a warp notes what is left of a tile; the last of many tiles share a place.
@@ -219,9 +309,8 @@ __device__ __noinline__ inline void compute_left(const slab_arguments& args,
         if (left == 0) continue;
         const tile_place place(args, tile);
         for (int i = 0; i < 8 * warp_bundles; ++i) {
-            const int64_t first =
-                args.bundle_rows[(place.group * consumer_warps + warp) * warp_bundles + i / 8];
-            const int64_t query = first + i % 8;
+            const int first = first_query(args, place, warp, i / 8);
+            const int query = first + i % 8;
             if (left >> i & 1 && first >= 0 && query < args.call.pattern.rows)
                 cuda::one_query(args.call, place.at.batch, place.at.head, query).compute();
         }
@@ -244,8 +333,8 @@ __device__ __forceinline__ void consume(const slab_arguments& args, const shared
         const tile_place place(args, tile);
         const allowed_keys allowed = keys_for(args.call.shape, args.call.causal_offsets,
                                               args.call.key_lengths, place.at.batch);
-        const int32_t* first =
-            args.bundle_rows + (place.group * consumer_warps + warp) * warp_bundles;
+        const int first[warp_bundles] = {first_query(args, place, warp, 0),
+                                         first_query(args, place, warp, 1)};
         query_bundle<Math> queries[warp_bundles];
         bool irregular = false;
         const key_limit limits[warp_bundles] = {{args.call, allowed, max(first[0], 0)},
@@ -260,9 +349,10 @@ __device__ __forceinline__ void consume(const slab_arguments& args, const shared
             last = note & last_of_tile;
             if (!(note & no_keys)) {
                 const int first_key = static_cast<int>(note & 0xffff) * g.slab_rows;
-                attend_part<Math>(at.parts + stage.stage * g.a_bytes, warp, first_key,
-                                  first_key + g.slab_rows - 1, from, known, limits, queries,
-                                  irregular);
+                attend_part<Math>(at.parts + stage.stage * g.a_bytes, warp, args.shared_keys, from,
+                                  known,
+                                  {first_key, first_key + g.slab_rows - 1, limits, args.first_log2},
+                                  queries, irregular);
                 keys.advance(slab_bytes);
             }
             __syncwarp();
@@ -271,10 +361,11 @@ __device__ __forceinline__ void consume(const slab_arguments& args, const shared
         }
         irregular = __any_sync(~0u, irregular);
         uint32_t left = 0;
+        const value_scales<Math> scales(args.call, place.at);
 #pragma unroll
         for (int b = 0; b < warp_bundles; ++b)
             if (first[b] >= 0)
-                left |= write_bundle<Math>(args, place.at, first[b], irregular, queries[b])
+                left |= write_bundle<Math>(args, place.at, first[b], irregular, scales, queries[b])
                         << (8 * b);
         note_left(at, warp, tile, left);
     }

@@ -33,14 +33,17 @@ struct slab_arguments {
     slab_geometry geometry;
     const slab_visit* visits;    // geometry.slabs + visits_read_ahead a group
     const uint8_t* records;      // row numbers alone
-    const int32_t* bundle_rows;  // the first query of each bundle, -1 for none
+    const int32_t* bundle_rows;  // the first query of each list of keys, -1 for none
     // Of K's rows times the softmax scale and log2(e), by head of K, slabs * slab_rows each; null
     // for floating types.
     const float* key_scales;
     divisor groups;  // of a pattern
     divisor heads;   // of Q
+    divisor heads_a_kv_head;
     uint32_t tiles;
-    bool paired_out;  // two elements of the output may be stored at once
+    bool shared_keys;  // a warp's bundles are 16 queries with one list of keys
+    bool paired_out;   // the output is of 16 bits, and two elements may be stored at once
+    float first_log2;  // integers: the exponent of 2 that the first keys' highest score gets
 };
 
 struct slab_instance {

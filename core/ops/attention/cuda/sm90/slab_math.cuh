@@ -20,6 +20,10 @@ using spmm::sm90::step_slots;
 
 constexpr uint32_t bits_of_integers = 0x4b400000;  // of ptx::float_of_integers
 
+// What is added to scores in bits before their exponentials: of the highest one possible before the
+// first key, so that any key calls for another.
+constexpr float no_shift = 3e38f;
+
 // Where a step's rows of K and V are found, and the scales of K's rows.
 struct step_source {
     const ring_view& keys;
@@ -31,11 +35,9 @@ struct step_source {
 template <int Dim>
 struct integer_math : spmm::cuda::paired_columns {
     static constexpr bool integers = true;
+    static constexpr bool together = Dim == 64;  // registers hold steps of two lists
     static constexpr int dim = Dim, row_bytes = Dim, chunks = Dim / 16, tiles = Dim / 16;
     static constexpr int query_words = Dim / 16;  // of a lane
-    // The exponent of 2 that the highest score gets: 180 as a probability. Half a bit more stays
-    // below 255.
-    static constexpr float unit_log2 = 7.4918531f;
     using sum = int32_t;
     using rows = int;
     using place = uint32_t;  // of the lane's own row of K, the first chunk
@@ -72,28 +74,32 @@ struct integer_math : spmm::cuda::paired_columns {
     // Dot products times the scales of K's rows; the float that the sums start from is taken off by
     // the same fma, which leaves less than one integer's error. The MMAs are 16 deep, since an
     // ldmatrix brings 16 elements of 32 keys in the order of two such A's.
-    static __device__ __forceinline__ void scores(float (&s)[2][4], const step_source& from,
-                                                  place base, int lane, const constants& known,
-                                                  const uint32_t (&q)[query_words]) {
+    template <int Count, class Bundles>
+    static __device__ __forceinline__ void scores(int first, float (&s)[Count][2][4],
+                                                  const step_source& from, place base, int lane,
+                                                  const constants& known, const Bundles& bundles) {
         const uint32_t own = ptx::load_shared_u32(from.scales + (base / row_bytes) * 4);
-        int32_t acc[2][4];
+        int32_t acc[Count][2][4];
 #pragma unroll
-        for (int i = 0; i < 8; ++i) acc[i / 4][i % 4] = known.start[i % 4];
+        for (int i = 0; i < Count * 8; ++i) acc[i / 8][i / 4 % 2][i % 4] = known.start[i % 4];
 #pragma unroll
         for (int c = 0; c < chunks; ++c) {
             uint32_t k[4];
             ptx::load_matrices(k, base ^ (c * 16));
 #pragma unroll
-            for (int h = 0; h < 2; ++h) ptx::mma_s8_s8_k16(acc[h], k[2 * h], k[2 * h + 1], q[c]);
+            for (int i = 0; i < Count * 2; ++i)
+                ptx::mma_s8_s8_k16(acc[i / 2][i % 2], k[i % 2 * 2], k[i % 2 * 2 + 1],
+                                   bundles[first + i / 2].q[c]);
         }
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
             const float scale = __uint_as_float(__shfl_sync(~0u, own, i * 8 + lane / 4));
             const float offset = -ptx::float_of_integers * scale;
 #pragma unroll
-            for (int j = 0; j < 2; ++j)
-                s[i / 2][i % 2 * 2 + j] =
-                    fma_rn(__int_as_float(acc[i / 2][i % 2 * 2 + j]), scale, offset);
+            for (int j = 0; j < Count * 2; ++j) {
+                const int at = i % 2 * 2 + j % 2;
+                s[j / 2][i / 2][at] = fma_rn(__int_as_float(acc[j / 2][i / 2][at]), scale, offset);
+            }
         }
     }
 
@@ -102,6 +108,7 @@ struct integer_math : spmm::cuda::paired_columns {
         uint32_t bits[2][4];
         bool over;
 
+        exponentials() = default;
         __device__ __forceinline__ exponentials(const float (&s)[2][4], const float (&q_scale)[2],
                                                 const float (&shift)[2]) {
             uint32_t all = 0;
@@ -120,6 +127,7 @@ struct integer_math : spmm::cuda::paired_columns {
     struct probabilities {
         uint32_t words[2];
 
+        probabilities() = default;
         __device__ __forceinline__ explicit probabilities(const exponentials& e) {
 #pragma unroll
             for (int h = 0; h < 2; ++h)
@@ -136,14 +144,12 @@ struct integer_math : spmm::cuda::paired_columns {
         __device__ __forceinline__ void add(const exponentials&, const probabilities& p) {
             sum = __dp4a(p.words[1], 0x01010101u, __dp4a(p.words[0], 0x01010101u, sum));
         }
-        // By those of queries 2t and 2t + 1.
-        __device__ __forceinline__ void scale(const float (&factor)[2]) {
+        // Halves those of queries 2t and 2t + 1 so many times.
+        __device__ __forceinline__ void scale(const int (&halvings)[2]) {
             const int lane = threadIdx.x & 31;
-            const float even = __shfl_sync(~0u, factor[0], lane / 8);
-            const float odd = __shfl_sync(~0u, factor[1], lane / 8);
-            const auto whole = static_cast<float>(of_query());
-            // Rounded once, as one number.
-            sum = lane % 4 == 0 ? __float2uint_rn(whole * (lane & 4 ? odd : even)) : 0;
+            const int even = __shfl_sync(~0u, halvings[0], lane / 8);
+            const int odd = __shfl_sync(~0u, halvings[1], lane / 8);
+            sum = static_cast<uint32_t>(scaled(static_cast<int32_t>(sum), lane & 4 ? odd : even));
         }
         // Of queries 2t and 2t + 1.
         __device__ __forceinline__ void read(float (&total)[2]) const {
@@ -161,8 +167,10 @@ struct integer_math : spmm::cuda::paired_columns {
         }
     };
 
-    static __device__ __forceinline__ void accumulate(sum (&o)[tiles][4], const step_source& from,
-                                                      place base, const probabilities& p) {
+    template <int Count, class Bundles>
+    static __device__ __forceinline__ void accumulate(int first, Bundles& bundles,
+                                                      const step_source& from, place base,
+                                                      const probabilities (&p)[Count]) {
 #pragma unroll
         for (int c = 0; c < chunks; ++c) {
             uint32_t v[4];
@@ -170,21 +178,42 @@ struct integer_math : spmm::cuda::paired_columns {
             const uint32_t a[4] = {__byte_perm(v[0], v[1], 0x6240), __byte_perm(v[0], v[1], 0x7351),
                                    __byte_perm(v[2], v[3], 0x6240),
                                    __byte_perm(v[2], v[3], 0x7351)};
-            ptx::mma_s8_u8(o[c], a, p.words[0], p.words[1]);
+#pragma unroll
+            for (int b = 0; b < Count; ++b)
+                ptx::mma_s8_u8(bundles[first + b].o[c], a, p[b].words[0], p[b].words[1]);
         }
     }
-    static __device__ __forceinline__ sum scaled(sum x, float factor) {
-        return __float2int_rn(__int2float_rn(x) * factor);
+
+    // References move by whole bits, so that sums follow by shifts, and where a score gets more than
+    // this.
+    static constexpr float most_log2 = 7.9943534f;  // 255
+    using factor = int;
+    // From the highest score, in bits: the new shift, and how often that halves the sums. A later one
+    // puts it between 127 and 255.
+    static __device__ __forceinline__ factor move(float highest, float first_log2, float& shift) {
+        if (shift == no_shift) {
+            shift = first_log2 - highest;
+            return 0;
+        }
+        const float bits = ceilf(shift + highest - most_log2);
+        shift -= bits;
+        return static_cast<int>(fminf(bits, 31.0f));
     }
+    // Halves so many times, to the nearest.
+    static __device__ __forceinline__ sum scaled(sum x, factor halvings) {
+        const int last = min(halvings, 1);
+        return ((x >> (halvings - last)) + last) >> last;
+    }
+    static constexpr factor unscaled = 0;
 };
 
 // fp16 and bf16: probabilities are rounded to the type, the sums are fp32.
 template <bool Bf16>
 struct half_math : spmm::cuda::exchanged_columns {
     static constexpr bool integers = false;
+    static constexpr bool together = true;
     static constexpr int dim = 64, row_bytes = 128, tiles = 4;
     static constexpr int query_words = 8;
-    static constexpr float unit_log2 = 0.0f;
     using operands = spmm::sm90::half_operands<Bf16>;
     using sum = float;
     using rows = typename operands::rows;
@@ -224,19 +253,21 @@ struct half_math : spmm::cuda::exchanged_columns {
         return at;
     }
 
-    static __device__ __forceinline__ void scores(float (&s)[2][4], const step_source&,
-                                                  const place& at, int, const constants&,
-                                                  const uint32_t (&q)[query_words]) {
+    template <int Count, class Bundles>
+    static __device__ __forceinline__ void scores(int first, float (&s)[Count][2][4],
+                                                  const step_source&, const place& at, int,
+                                                  const constants&, const Bundles& bundles) {
 #pragma unroll
-        for (int h = 0; h < 2; ++h) {
+        for (int i = 0; i < Count * 8; ++i) s[i / 8][i / 4 % 2][i % 4] = 0;
 #pragma unroll
-            for (int i = 0; i < 4; ++i) s[h][i] = 0;
+        for (int i = 0; i < 2 * tiles; ++i) {
+            const int h = i / tiles, c = i % tiles;
+            uint32_t k[4];
+            ptx::load_matrices(k, at.keys[h] ^ (c * 32));
 #pragma unroll
-            for (int c = 0; c < tiles; ++c) {
-                uint32_t k[4];
-                ptx::load_matrices(k, at.keys[h] ^ (c * 32));
-                operands::multiply(s[h], k, q[2 * c], q[2 * c + 1]);
-            }
+            for (int b = 0; b < Count; ++b)
+                operands::multiply(s[b][h], k, bundles[first + b].q[2 * c],
+                                   bundles[first + b].q[2 * c + 1]);
         }
     }
 
@@ -245,6 +276,7 @@ struct half_math : spmm::cuda::exchanged_columns {
         float sums[2];  // over the lane's keys
         bool over;
 
+        exponentials() = default;
         __device__ __forceinline__ exponentials(const float (&s)[2][4], const float (&q_scale)[2],
                                                 const float (&shift)[2]) {
             constexpr float most = 16384.0f;  // fp16 ends at 65504
@@ -261,6 +293,7 @@ struct half_math : spmm::cuda::exchanged_columns {
     struct probabilities {
         uint32_t words[4];
 
+        probabilities() = default;
         __device__ __forceinline__ explicit probabilities(const exponentials& p) {
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
@@ -295,21 +328,35 @@ struct half_math : spmm::cuda::exchanged_columns {
         }
     };
 
-    static __device__ __forceinline__ void accumulate(sum (&o)[tiles][4], const step_source&,
-                                                      const place& at, const probabilities& p) {
+    template <int Count, class Bundles>
+    static __device__ __forceinline__ void accumulate(int first, Bundles& bundles,
+                                                      const step_source&, const place& at,
+                                                      const probabilities (&p)[Count]) {
 #pragma unroll
-        for (int h = 0; h < 2; ++h) {
+        for (int i = 0; i < 2 * tiles; ++i) {
+            const int h = i / tiles, c = i % tiles;
+            uint32_t a[4];
+            ptx::load_matrices_transposed(a, at.values[h] ^ (c * 32));
 #pragma unroll
-            for (int c = 0; c < tiles; ++c) {
-                uint32_t a[4];
-                ptx::load_matrices_transposed(a, at.values[h] ^ (c * 32));
-                operands::multiply(o[c], a, p.words[2 * h], p.words[2 * h + 1]);
-            }
+            for (int b = 0; b < Count; ++b)
+                operands::multiply(bundles[first + b].o[c], a, p[b].words[2 * h],
+                                   p[b].words[2 * h + 1]);
         }
     }
-    static __device__ __forceinline__ sum scaled(sum x, float factor) {
-        return x * factor;
+
+    static constexpr float most_log2 = 0;
+    using factor = float;
+    // From the highest score, in bits: the new shift, which puts it at 1, and what that scales the
+    // sums by.
+    static __device__ __forceinline__ factor move(float highest, float, float& shift) {
+        const float before = shift;
+        shift = -highest;
+        return ptx::exp2_fast(shift - before);
     }
+    static __device__ __forceinline__ sum scaled(sum x, factor by) {
+        return x * by;
+    }
+    static constexpr factor unscaled = 1;
 };
 
 }  // namespace magicube::attention::sm90

@@ -42,10 +42,16 @@ const slab_instance* find_instance(const problem& p) {
     return nullptr;
 }
 
-// How the pattern is packed: bundles of 8 queries, row numbers alone.
+bool has_shared_keys(const problem& p) {
+    return p.pattern.vector_length >= 16;
+}
+
+// How the pattern is packed: lists of keys for 8 queries, or for the 16 of a warp where they share
+// theirs; row numbers alone.
 slab_shape shape_of(const problem& p) {
     slab_shape shape;
-    shape.bundles = warp_bundles;
+    shape.bundles = has_shared_keys(p) ? 1 : warp_bundles;
+    shape.row_sets = has_shared_keys(p) ? warp_bundles : 1;
     shape.floats = true;  // holes are told apart from keys
     shape.keys_only = true;
     shape.row_bytes = static_cast<int32_t>(p.head_dim * storage_bits(p.in_type) / 8);
@@ -55,6 +61,17 @@ slab_shape shape_of(const problem& p) {
 int64_t patterns_of(const problem& p) {
     return p.pattern.different_patterns ? p.pattern.batch_count
                                         : std::min<int64_t>(p.pattern.batch_count, 1);
+}
+
+// Where the first step puts its highest score: at 90 if a query has keys enough that a higher one is
+// likely to come, so that few references have to move; else at 180, nearer to 255.
+float first_log2(const problem& p) {
+    constexpr double many_keys = 128;
+    const double rows = static_cast<double>(p.pattern.rows) *
+                        static_cast<double>(std::max<int64_t>(1, patterns_of(p)));
+    const double keys =
+        static_cast<double>(p.pattern.slots) * static_cast<double>(p.pattern.vector_length) / rows;
+    return keys > many_keys ? 6.4918531f : 7.4918531f;
 }
 
 pattern_packer count(const context& ctx, const problem& p) {
@@ -149,7 +166,7 @@ class slab_plan final : public stored_plan<operation> {
             cuda::run_plain(ctx, k.call);
             return;
         }
-        k.paired_out = cuda::is_aligned(args.out, p.out_type, 4);
+        k.paired_out = storage_bits(p.out_type) == 16 && cuda::is_aligned(args.out, p.out_type, 4);
         if (p.quantised()) {
             auto* scales = static_cast<float*>(args.workspace);
             prepare_scales(ctx, k.call, scales);
@@ -161,6 +178,7 @@ class slab_plan final : public stored_plan<operation> {
                 " tiles of heads and queries; one launch takes 2^31 - 1");
         k.tiles = static_cast<uint32_t>(tiles);
         k.heads = divisor(static_cast<uint32_t>(p.q_heads));
+        k.heads_a_kv_head = divisor(static_cast<uint32_t>(p.q_heads / p.kv_heads));
         device_scope scope(ctx.ordinal);
         const CUtensorMap k_map = map_of(args.k), v_map = map_of(args.v);
         const int ctas = static_cast<int>(std::min<int64_t>(tiles, ctas_));
@@ -191,6 +209,8 @@ class slab_plan final : public stored_plan<operation> {
         list_visits(ctx, target, visits);
         arguments_.geometry = target.geometry;
         arguments_.visits = visits;
+        arguments_.shared_keys = has_shared_keys(p);
+        arguments_.first_log2 = first_log2(p);
         arguments_.records = target.records;
         arguments_.bundle_rows = target.bundle_rows;
         // An empty pattern has no groups, and is not run.
@@ -266,7 +286,9 @@ double cost(const context& ctx, const problem& p) {
     const int row_bytes = shape_of(p).row_bytes;
     const double groups = static_cast<double>(ceil_div(p.pattern.rows, consumer_warps * 16));
     const double multiprocessors = magicube::cuda::multiprocessors(ctx.ordinal);
-    const double gather = slots / slots_used * clocks_a_step * row_bytes / 64 * heads;
+    // Queries with one list of keys gather them once for 16.
+    const double a_query = has_shared_keys(p) ? 0.75 : 1;
+    const double gather = slots / slots_used * clocks_a_step * a_query * row_bytes / 64 * heads;
     // Slabs without slots of a group are left out.
     const double brought = std::min(static_cast<double>(p.pattern.cols), columns / groups);
     const double fill = 2.0 * brought * row_bytes / filled_bytes * groups * heads;

@@ -9,13 +9,10 @@
 namespace magicube::attention::sm90 {
 
 constexpr float ln_2 = 0.69314718f;
-// What is added to scores in bits before their exponentials: of the highest one possible before the
-// first key, so that any key calls for another.
-constexpr float no_shift = 3e38f;
 
 // Which query head of which matrix a tile belongs to.
 struct head_place {
-    int64_t batch, head;
+    int64_t batch, head, kv_head;
 };
 
 // How many of a bundle's 8 queries, from the first on, do not see a key.
@@ -45,17 +42,17 @@ struct query_bundle {
     uint32_t q[Math::query_words];
     sum o[Math::tiles][4];
     typename Math::totals total;
-    float shift[2];    // unit_log2 less the reference of the exponentials; no_shift before a key
+    float shift[2];    // added to scores in bits: less the reference of the exponentials
     float q_scale[2];  // integers: of the two queries; floats: softmax scale times log2(e)
 
     // irregular: set where one_query has to compute the queries, since scales or scores are not
     // finite or the scale is not positive. So for take.
-    __device__ void start(const slab_arguments& args, const head_place& at, int64_t first,
+    __device__ void start(const slab_arguments& args, const head_place& at, int first,
                           bool& irregular) {
         const int lane = threadIdx.x & 31;
         const auto& call = args.call;
-        const int64_t last = call.pattern.rows - 1;
-        const int64_t own = min(first + lane / 4, last);
+        const auto last = static_cast<int>(call.pattern.rows - 1);
+        const int own = min(first + lane / 4, last);
         const int64_t row = call.q.row(at.batch, at.head, own);
         constexpr int element_bytes = Math::integers ? 1 : 2;
         const auto* words = reinterpret_cast<const uint32_t*>(
@@ -96,23 +93,29 @@ struct query_bundle {
             if (first + i % 2 < hidden[i / 2]) s[i / 4][i % 4] = -INFINITY;
     }
 
-    // Scores become probabilities, and the sums are scaled to a new reference where one is due.
-    __device__ __forceinline__ typename Math::probabilities take(const float (&s)[2][4],
-                                                                 bool& irregular) {
-        typename Math::exponentials e(s, q_scale, shift);
-        if (__any_sync(~0u, e.over)) {
-            refer_to(s);
-            e = typename Math::exponentials(s, q_scale, shift);
-            irregular |= e.over;  // NaN or infinite
-        }
+    __device__ __forceinline__ typename Math::exponentials exponentials_of(
+        const float (&s)[2][4]) const {
+        return typename Math::exponentials(s, q_scale, shift);
+    }
+    // Where one of the exponentials is too high, the reference moves and the sums with it.
+    __device__ __forceinline__ void refer(const float (&s)[2][4], float first_log2,
+                                          typename Math::exponentials& e, bool& irregular) {
+        if (!__any_sync(~0u, e.over)) return;
+        refer_to(s, first_log2);
+        e = exponentials_of(s);
+        irregular |= e.over;  // NaN or infinite
+    }
+    // Counts the probabilities.
+    __device__ __forceinline__ typename Math::probabilities take(
+        const typename Math::exponentials& e) {
         const typename Math::probabilities p(e);
         total.add(e, p);
         return p;
     }
 
   private:
-    __device__ __forceinline__ void refer_to(const float (&s)[2][4]) {
-        float factor[2];
+    __device__ __forceinline__ void refer_to(const float (&s)[2][4], float first_log2) {
+        typename Math::factor factor[2];
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
             float highest =
@@ -120,10 +123,9 @@ struct query_bundle {
 #pragma unroll
             for (int step = 4; step < 32; step *= 2)
                 highest = fmaxf(highest, __shfl_xor_sync(~0u, highest, step));
-            const float due = Math::unit_log2 - highest;
-            const bool better = due < shift[i] && highest < INFINITY;
-            factor[i] = better ? ptx::exp2_fast(due - shift[i]) : 1.0f;
-            shift[i] = better ? due : shift[i];
+            factor[i] = Math::unscaled;
+            if (shift[i] + highest > Math::most_log2 && highest < INFINITY)
+                factor[i] = Math::move(highest, first_log2, shift[i]);
         }
 #pragma unroll
         for (int i = 0; i < Math::tiles * 4; ++i)
@@ -132,62 +134,82 @@ struct query_bundle {
     }
 };
 
+// The scales of V for the columns that a lane writes.
+template <class Math>
+struct value_scales {
+    float of[Math::tiles][2];
+
+    __device__ __forceinline__ value_scales(const cuda::kernel_arguments& call,
+                                            const head_place& at) {
+        const scale_reader scales =
+            scales_of_head(call.shape.v_scale, call.v_scale,
+                           at.batch * call.shape.kv_heads + at.kv_head, Math::dim);
+        const int column = Math::first_column(threadIdx.x & 31);
+#pragma unroll
+        for (int i = 0; i < Math::tiles * 2; ++i)
+            of[i / 2][i % 2] = scales[i / 2 * 16 + column + i % 2];
+    }
+};
+
 // Divides by the sums and writes. Returns a bit for each query that is still to be computed, by
 // one_query, since its sums are not finite.
 template <class Math>
 __device__ __forceinline__ uint32_t write_bundle(const slab_arguments& args, const head_place& at,
-                                                 int64_t first, bool irregular,
+                                                 int first, bool irregular,
+                                                 const value_scales<Math>& scales,
                                                  query_bundle<Math>& queries) {
     const int lane = threadIdx.x & 31;
     const auto& call = args.call;
-    const scale_reader v_scale =
-        scales_of_head(call.shape.v_scale, call.v_scale,
-                       at.batch * call.shape.kv_heads + call.kv_head_of(at.head), Math::dim);
-    float factor[2];
-    bool some[2], inside[2], again[2];
-    int64_t row[2];
-    float total[2];
+    float factor[2], total[2];
+    bool inside[2], again[2];
+    int64_t place[2];
     queries.total.read(total);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-        const int64_t query = first + lane % 4 * 2 + i;
+        const int query = first + lane % 4 * 2 + i;
         inside[i] = query < call.pattern.rows;
-        row[i] = call.out.row(at.batch, at.head, inside[i] ? query : 0);
-        some[i] = queries.shift[i] < no_shift;
+        place[i] = call.out.row(at.batch, at.head, query) + Math::first_column(lane);
+        const bool some = queries.shift[i] < no_shift;
         again[i] = irregular || !(total[i] < INFINITY);  // NaN where a score was
-        factor[i] = div_rn(1.0f, total[i]);
+        factor[i] = some ? div_rn(1.0f, total[i]) : 0.0f;
         if (call.log_sum_exp && inside[i] && lane / 4 == 0) {
             const float statistic = logf(total[i]) - queries.shift[i] * ln_2;
             call.log_sum_exp[call.statistic_index(at.batch, at.head, query)] =
-                some[i] ? statistic : -INFINITY;
+                some ? statistic : -INFINITY;
         }
     }
+    float y[2][Math::tiles][2];
 #pragma unroll
     for (int tile = 0; tile < Math::tiles; ++tile) {
-        const int d = tile * 16 + Math::first_column(lane);
         typename Math::sum sums[2][2];
         Math::arrange(queries.o[tile], sums);
 #pragma unroll
-        for (int i = 0; i < 2; ++i) {
-            float y[2];
-#pragma unroll
-            for (int b = 0; b < 2; ++b) {
-                const auto sum = static_cast<float>(sums[i][b]);
-                again[i] |= !(fabsf(sum) < INFINITY);
-                y[b] = some[i] ? sum * factor[i] * v_scale[d + b] : 0.0f;
-            }
-            if (!inside[i]) continue;
-            if (args.paired_out && call.shape.out_type == dtype::fp16) {
-                *reinterpret_cast<uint32_t*>(static_cast<half*>(call.out.values) + row[i] + d) =
-                    ptx::pack_fp16(y[0], y[1]);
-            } else {
-#pragma unroll
-                for (int b = 0; b < 2; ++b)
-                    magicube::cuda::store_element(call.out.values, call.shape.out_type,
-                                                  row[i] + d + b, y[b]);
-            }
+        for (int i = 0; i < 4; ++i) {
+            const auto sum = static_cast<float>(sums[i / 2][i % 2]);
+            if constexpr (!Math::integers) again[i / 2] |= !(fabsf(sum) < INFINITY);
+            y[i / 2][tile][i % 2] = sum * factor[i / 2] * scales.of[tile][i % 2];
         }
     }
+    const bool halves = call.shape.out_type == dtype::fp16;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+        if (!inside[i]) continue;
+        if (args.paired_out) {
+            auto* target = static_cast<uint16_t*>(call.out.values) + place[i];
+#pragma unroll
+            for (int tile = 0; tile < Math::tiles; ++tile)
+                *reinterpret_cast<uint32_t*>(target + tile * 16) =
+                    halves ? ptx::pack_fp16(y[i][tile][0], y[i][tile][1])
+                           : ptx::pack_bf16(y[i][tile][0], y[i][tile][1]);
+            continue;
+        }
+#pragma unroll
+        for (int tile = 0; tile < Math::tiles * 2; ++tile)
+            magicube::cuda::store_element(call.out.values, call.shape.out_type,
+                                          place[i] + tile / 2 * 16 + tile % 2,
+                                          y[i][tile / 2][tile % 2]);
+    }
+    if (Math::integers && !irregular) return 0;
     uint32_t queries_left = 0;
     const uint32_t even = __ballot_sync(~0u, again[0] && inside[0]);
     const uint32_t odd = __ballot_sync(~0u, again[1] && inside[1]);
