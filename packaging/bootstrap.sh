@@ -38,7 +38,7 @@ say() { printf 'bootstrap: %s\n' "$*"; }
 # command that proves a package is there : package
 tools=(g++:g++ cmake:cmake ninja:ninja-build ccache:ccache git:git clang-format:clang-format)
 # packages without a command of their own
-libraries=(doctest-dev)
+libraries=(doctest-dev libeigen3-dev)
 ((want_java)) && tools+=(javac:openjdk-17-jdk-headless mvn:maven swig:swig)
 ((want_tests)) && tools+=(clang-tidy:clang-tidy valgrind:valgrind pkg-config:pkg-config)
 

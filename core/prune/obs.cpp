@@ -7,7 +7,6 @@
 #include "core/formats/validate.hpp"
 #include "core/prune/obs_forms.hpp"
 #include "core/types/overlap.hpp"
-#include "core/types/runs.hpp"
 
 namespace magicube {
 namespace {
@@ -56,28 +55,6 @@ void check_params(const obs_params& params) {
 }
 
 }  // namespace
-
-void load_row(const dense_view& m, int64_t batch, int64_t row, int64_t first, int64_t count,
-              double* out) {
-    if (m.storage == order::row) {
-        load_run(m.type, m.values, m.index(batch, row, first), count, out);
-        return;
-    }
-    for (int64_t i = 0; i < count; ++i) {
-        load_run(m.type, m.values, m.index(batch, row, first + i), 1, out + i);
-    }
-}
-
-void store_row(const dense_view& m, int64_t row, const double* numbers, float* floats) {
-    for (int64_t i = 0; i < m.cols; ++i) floats[i] = static_cast<float>(numbers[i]);
-    if (m.storage == order::row) {
-        store_run(m.type, m.values, m.index(0, row, 0), m.cols, floats);
-        return;
-    }
-    for (int64_t i = 0; i < m.cols; ++i) {
-        store_run(m.type, m.values, m.index(0, row, i), 1, floats + i);
-    }
-}
 
 size_t prune_obs_workspace(const context& ctx, const dense_view& weight,
                            const dense_view& curvature, const obs_params& params) {

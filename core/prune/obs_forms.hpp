@@ -4,6 +4,7 @@
 #pragma once
 
 #include "core/prune/obs_group.hpp"
+#include "core/types/rows.hpp"
 
 namespace magicube {
 
@@ -17,13 +18,6 @@ int64_t fisher_form_bytes(const context& ctx, const dense_view& weight, const de
                           const obs_params& params);
 void prune_fisher_form(const context& ctx, const obs_operands& operands, const obs_params& params,
                        void* workspace);
-
-// Loads elements (row, first) to (row, first + count - 1) of a matrix.
-void load_row(const dense_view& m, int64_t batch, int64_t row, int64_t first, int64_t count,
-              double* out);
-
-// Rounds a row of weights to the type of the matrix. `floats` holds as many numbers.
-void store_row(const dense_view& m, int64_t row, const double* numbers, float* floats);
 
 // Where a layer's rows and columns are cut.
 struct obs_cut {

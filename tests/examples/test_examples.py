@@ -134,6 +134,21 @@ def test_prune_encoder():
     assert shown.returncode == 1 and "'64:2' is no pattern" in shown.stderr
 
 
+def test_chains():
+    program = EXAMPLES / "python" / "chains.py"
+    told = json.loads(
+        run(sys.executable, program, "--ranks", "4,24", "--tokens", 256, "--rounds", 1, "--json")
+    )
+    part, whole = told["encoder"]["results"]
+    assert part["weight_error"] < 1 and part["aware_output_error"] < part["output_error"]
+    assert part["bytes"] * 3 == told["encoder"]["dense_bytes"]
+    # Rank 24 is that of any 24 x 24 block.
+    assert whole["weight_error"] < 1e-5 and whole["cosine_mean"] > 0.99999
+    assert [block["block"] for block in told["blocks"]] == ["ViT-S", "GPT-2"]
+    assert all(block["error"] < 1e-4 for block in told["blocks"])
+    assert all(block["times_ms"]["cpu"]["chain"] > 0 for block in told["blocks"])
+
+
 @pytest.fixture
 def matrices(tmp_path):
     """The same matrix as .mtx and .smtx."""

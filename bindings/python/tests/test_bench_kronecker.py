@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import magicube as mc
+from cuda_arrays import needs_gpu
 from magicube import kronecker
 
 typer_testing = pytest.importorskip("typer.testing")
@@ -45,6 +46,84 @@ def test_every_candidate_is_right(rng, layout):
         assert ("bsr" in ran) == (pattern[3] == 1 and "csr" in ran)
 
 
+@pytest.mark.parametrize("layout", ["first", "last"])
+@pytest.mark.parametrize("name", ["dense", "bmm", "einsum", "csr", "bsr"])
+def test_what_pytorch_computes(rng, name, layout):
+    """On tensors in host memory: the same functions run on CUDA."""
+    pytest.importorskip("torch")
+    from magicube import _kronecker_torch as peers
+
+    for pattern in ((3, 4, 4, 1), (2, 3, 4, 5)):
+        if name == "bsr" and pattern[3] != 1:
+            continue
+        K = mc.Kronecker(rng.standard_normal(pattern, np.float32))
+        x = rng.standard_normal((7, K.shape[1]), np.float32)
+        run = getattr(peers, name)(K, layout, "cpu")
+        y = run(peers.put(x if layout == "first" else x.T, "fp32", "cpu")).numpy()
+        assert np.allclose(y if layout == "first" else y.T, x @ K.to_dense().T, atol=1e-4)
+
+
+def test_candidates_on_cuda():
+    def reasons(*patterns):
+        setting = kronecker.Setting(patterns, 7, "fp16", "first", "cuda:0")
+        return {c.name: c.accepts(setting) for c in kronecker.candidates()}
+
+    pytest.importorskip("torch")
+    assert not any(reasons((2, 16, 16, 1)).values())
+    assert reasons((2, 16, 16, 2))["bsr"] == "d must be 1"
+    chain = reasons((1, 4, 4, 8), (4, 8, 4, 1))
+    assert chain["magicube"] == chain["dense"] == "" and chain["bmm"] == "takes one factor"
+
+
+def test_times_on_cuda_are_those_between_events():
+    from magicube.cli._cuda_timing import EnergyMeter, in_turns
+
+    clock = [0.0]
+
+    class Mark:
+        def __init__(self, enable_timing):
+            assert enable_timing
+
+        def record(self):
+            self.time = clock[0]
+
+        def synchronize(self):
+            pass
+
+        def elapsed_time(self, other):
+            return other.time - self.time
+
+    class Torch:  # a GPU whose calls take as many milliseconds as they say
+        class cuda:
+            Event = Mark
+            synchronize = staticmethod(lambda: None)
+            get_device_properties = staticmethod(lambda ordinal: None)
+
+    def call(milliseconds):
+        def run():
+            clock[0] += milliseconds
+        return run
+
+    times = in_turns(Torch, {"fast": call(1.0), "slow": call(50.0)}, 3, 0)
+    assert times["fast"].median == pytest.approx(1000) and times["fast"].calls == 60
+    assert times["slow"].median == pytest.approx(50000) and times["slow"].calls == 3
+    assert EnergyMeter(Torch, 0).joules(call(1.0), 1000) is None
+
+
+@needs_gpu
+def test_command_on_cuda():
+    pytest.importorskip("torch")
+    told = invoke("--patterns", "2,16,16,1 1,16,16,4;4,16,8,1", "--batch", 256, "--dtype", "fp16",
+                  "--device", "cuda")
+    single, chain = told["results"]
+    assert set(single["implementations"]) >= {"magicube", "dense", "bmm", "einsum"}
+    assert set(chain["implementations"]) == {"magicube", "dense"}
+    assert not single["wrong"] and not chain["wrong"] and single["device"] == "cuda:0"
+    K = mc.Kronecker(np.ones((2, 16, 16, 1), np.float16)).cuda()
+    assert kronecker.best(K, batch=256).time_us is not None
+    assert kronecker.best(K.cpu(), batch=256).time_us is None
+
+
 def test_command_measures_remembers_and_goes_on(tmp_path):
     told = invoke("--patterns", "2,4,4,1 1,2,2,2;2,2,2,1", "--batch", 32)
     single, chain = told["results"]
@@ -60,7 +139,10 @@ def test_command_measures_remembers_and_goes_on(tmp_path):
     again = invoke("--patterns", patterns, "--batch", 32)
     assert [result["patterns"] for result in again["results"]] == [[[1, 4, 4, 2]]]
     assert set(again["best"]) == {"2,4,4,1 32 fp32 first", "1,4,4,2 32 fp32 first"}
-    assert len(invoke("--patterns", patterns, "--batch", 32, "--fresh")["results"]) == 2
+    plot = tmp_path / "times.png"
+    words = ("--patterns", patterns, "--batch", 32, "--fresh", "--plot", plot)
+    assert len(invoke(*words)["results"]) == 2
+    assert plot.read_bytes().startswith(b"\x89PNG")
     half = invoke("--patterns", "2,4,4,1", "--batch", 32, "--dtype", "fp16", "--layout", "last")
     assert set(half["results"][0]["implementations"]) == {"magicube"}
 
@@ -116,6 +198,9 @@ def test_own_implementations(rng):
         (("--patterns", "1,2,2,1 1,0,2,1"), "factors[0].b is 0"),
         (("--patterns", "1,2,2,1", "--dtype", "int8"), "int8"),
         (("--patterns", "1,2,2,1", "--layout", "middle"), "middle"),
+        (("--patterns", "1,2,2,1", "--plot", "times.txt"), "it must name a .png file"),
+        (("--patterns", "1,2,2,1", "--device", "gpu"), "it must be cpu, cuda or such as cuda:1"),
+        (("--patterns", "1,2,2,1", "--device", "cuda:99"), "CUDA"),
     ],
 )
 def test_command_refuses(words, part):

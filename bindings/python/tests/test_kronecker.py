@@ -171,7 +171,7 @@ def test_conversions(rng):
         assert csr.nnz == K.nnz and np.array_equal(csr.toarray(), dense.astype(np.float32))
         back = mc.Kronecker.from_scipy(csr, K.pattern)
         assert np.array_equal(back.values, K.values.astype(np.float32))
-    with pytest.raises(mc.InvalidValueError, match=r"dense\[0, 1\] is 1; it lies outside"):
+    with pytest.raises(mc.InvalidValueError, match=r"dense\[\d, \d\] is 1; it lies outside"):
         mc.Kronecker.from_dense(np.ones((4, 4), np.float32), (1, 2, 2, 2))
     outside = scipy_sparse.csr_array(np.eye(4, k=1, dtype=np.float32))
     with pytest.raises(mc.InvalidValueError, match=r"source\[0, 1\]"):

@@ -45,7 +45,8 @@ def test_errors_are_told_and_bounded(rng, name):
         assert found.error <= found.bound * (1 + 1e-12)
         splits = max(len(chain) - 1, 1)
         assert len(found.step_errors) == splits
-        assert max(found.step_errors) <= np.linalg.norm(noise) * (1 + 1e-9)
+        assert found.least_error == max(found.step_errors)
+        assert found.least_error <= np.linalg.norm(noise) * (1 + 1e-9)
         assert found.error <= np.sqrt(splits) * np.linalg.norm(noise) * (1 + 1e-9)
         assert found.relative_error == pytest.approx(found.error / np.linalg.norm(w))
 
@@ -53,7 +54,7 @@ def test_errors_are_told_and_bounded(rng, name):
 def test_two_factors_are_the_best_there_is(rng):
     """No step of alternating least squares from the projection, or from elsewhere, beats it."""
     patterns = CHAINS["monarch"]
-    w = rng.standard_normal((24, 30))
+    w = rng.standard_normal((24, 30), np.float32).astype(np.float64)
     best = mc.project(w, patterns).error
     right = mc.KroneckerChain.random(patterns, seed=1)[1].to_dense().astype(np.float64)
     support = mc.Kronecker(np.ones(patterns[0], np.float32)).to_dense() != 0
@@ -96,22 +97,28 @@ def test_weights(rng):
 def test_refusals(rng):
     w = rng.standard_normal((24, 30))
     patterns = CHAINS["monarch"]
-    with pytest.raises(mc.InvalidValueError, match=r"w has shape \(30, 24\); it must be"):
+    with pytest.raises(mc.InvalidValueError, match="weight is 30 x 24; it must be 24 x 30"):
         mc.project(w.T, patterns)
     with pytest.raises(mc.InvalidValueError, match=r"factors\[0\] .* are not chainable"):
         mc.project(np.ones((6, 4)), [(2, 3, 4, 1), (1, 8, 4, 1)])
     with pytest.raises(mc.InvalidValueError, match=r"factors\[1\].c is 0"):
         mc.project(w, [(1, 6, 12, 4), (6, 8, 0, 1)])
-    with pytest.raises(mc.InvalidValueError, match="w must be finite"):
+    with pytest.raises(mc.InvalidValueError, match="it must be finite"):
         mc.project(np.full((24, 30), np.nan), patterns)
     with pytest.raises(mc.InvalidValueError, match="not both"):
         mc.project(w, patterns, column_weights=np.ones(30), activations=w)
-    with pytest.raises(mc.InvalidValueError, match="finite and positive"):
+    with pytest.raises(mc.InvalidValueError, match=r"weights\[0\] is 0; it must be positive"):
         mc.project(w, patterns, column_weights=np.zeros(30))
-    with pytest.raises(mc.InvalidValueError, match=r"activations has shape \(0, 30\)"):
+    with pytest.raises(mc.InvalidValueError, match="at least one sample"):
         mc.project(w, patterns, activations=w[:0])
+    with pytest.raises(mc.InvalidValueError, match=r"column_weights has shape \(29,\)"):
+        mc.project(w, patterns, column_weights=np.ones(29))
     with pytest.raises(mc.InvalidValueError, match="dtype is int8"):
         mc.project(w, patterns, dtype="int8")
+    with pytest.raises(mc.InvalidValueError, match=r"factors\[1\] would hold .*; fp16 holds"):
+        mc.project(1e6 * w, patterns, dtype="fp16")
+    with pytest.raises(TypeError, match="w is of type list"):
+        mc.project([[1.0]], [(1, 1, 1, 1)])
 
 
 def test_zero_and_half_precision(rng):
@@ -121,6 +128,46 @@ def test_zero_and_half_precision(rng):
     half = mc.project(w, CHAINS["monarch"], dtype="fp16")
     assert half.chain.dtype == "fp16"
     assert np.linalg.norm(w - half.chain.to_dense(dtype="fp32")) < half.error * 1.01
+
+
+def test_types_and_layouts(rng):
+    """Whatever the library reads is read in place; fp64 and wide integers are rounded to fp32."""
+    w = rng.integers(-100, 100, (24, 30))
+    wanted = mc.project(w.astype(np.float32), CHAINS["monarch"])
+    for same in (w, w.astype(np.float64), w.astype(np.int8), np.asfortranarray(w.astype(np.int16))):
+        found = mc.project(same, CHAINS["monarch"])
+        assert found.error == wanted.error
+        assert all(
+            np.array_equal(a.values, b.values) for a, b in zip(found.chain, wanted.chain)
+        )
+    with mc.Handle("cpu") as handle:
+        handle.num_threads = 1
+        assert mc.project(w, CHAINS["monarch"], handle=handle).error == wanted.error
+
+
+def test_any_two_supports(rng):
+    """A chain's, with rows, columns and the inner index in another order."""
+    patterns = CHAINS["monarch"]
+    w = rng.standard_normal((24, 30), np.float32)
+    expected = mc.project(w, patterns).error
+    first, second = (mc.Kronecker(np.ones(p, np.float32)).to_dense() != 0 for p in patterns)
+    rows, inner, cols = (rng.permutation(n) for n in (24, 48, 30))
+    first, second = first[np.ix_(rows, inner)], second[np.ix_(inner, cols)]
+    moved = w[np.ix_(rows, cols)]
+    found = mc.project_supports(moved, first, second)
+    assert found.error == pytest.approx(expected)
+    assert np.linalg.norm(moved - found.left @ found.right) == pytest.approx(expected, rel=1e-5)
+    assert found.relative_error == pytest.approx(expected / np.linalg.norm(w))
+    assert not found.left[~first].any() and not found.right[~second].any()
+    weights = np.linspace(0.1, 2, 30)
+    aware = mc.project_supports(moved, first, second, column_weights=weights, dtype="fp16")
+    assert aware.left.dtype == np.float16
+    rest = np.linalg.norm((moved - aware.left.astype(np.float32) @ aware.right) * weights)
+    assert rest == pytest.approx(aware.error, rel=1e-3)
+    assert rest < np.linalg.norm((moved - found.left @ found.right) * weights)
+    second[0] = True
+    with pytest.raises(mc.InvalidValueError, match=r"the rectangles of k = 0 and k = \d+ meet at"):
+        mc.project_supports(moved, first, second)
 
 
 def test_command(rng, tmp_path):
@@ -150,6 +197,16 @@ def test_command(rng, tmp_path):
         assert rest == pytest.approx(entry["stored_relative_error"], rel=1e-6)
         assert entry["error"] <= entry["bound"] * (1 + 1e-12)
         assert entry["chain_bytes"] == factors.nbytes
+    inputs = tmp_path / "inputs.safetensors"
+    x = rng.standard_normal((40, 30), np.float32) * np.linspace(0.01, 3, 30, dtype=np.float32)
+    io.save_safetensors(inputs, {"up": x})
+    words = (path, "--chain", chain, "--tensor", "up", "--activations", inputs, "--json")
+    aware = json.loads(invoke(*words))["tensors"]["up"]
+    assert aware["error"] == mc.project(tensors["up"], factors.patterns, activations=x).error
+    plain = mc.project(tensors["up"], factors.patterns).chain.to_dense()
+    exact = x @ tensors["up"].T
+    rest = np.linalg.norm(x @ plain.T - exact) / np.linalg.norm(exact)
+    assert 0 < aware["output_error"] < rest
     table = invoke(path, "--chain", chain, "--tensor", "up")
     assert "relative error" in table and "half" not in table
     for words, part in (
@@ -159,6 +216,7 @@ def test_command(rng, tmp_path):
         (("--chain", chain, "--tensor", "none"), "none"),
         (("--chain", "1,2,2,1"), "holds no floating matrix"),
         (("--chain", chain, "-o", "K.npz"), ".safetensors"),
+        (("--chain", chain, "--activations", inputs), "holds no inputs of 'half'"),
         (("--chain", chain, "--dtype", "int8"), "int8"),
     ):
         assert part in json.loads(invoke(path, *words, "--json", code=2))["error"]["message"]

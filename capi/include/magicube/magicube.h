@@ -14,6 +14,7 @@
 #include "magicube/log.h"
 #include "magicube/matrix.h"
 #include "magicube/memory.h"
+#include "magicube/project.h"
 #include "magicube/prune.h"
 #include "magicube/quantize.h"
 #include "magicube/sddmm.h"

@@ -27,7 +27,7 @@ from magicube._kronecker_mm import (
 from magicube._log import get_log_level, set_log_callback, set_log_file, set_log_level
 from magicube._native import version as _version
 from magicube._plan import PlanInfo
-from magicube._project import Projection, project
+from magicube._project import Projection, SupportProjection, project, project_supports
 from magicube._prune import prune
 from magicube._prune_vnm import gradual_schedule, kept_energy, prune_vnm, prune_vnm_obs
 from magicube._quantize import dequantize, quantize
@@ -84,6 +84,7 @@ __all__ = [
     "SparseSoftmaxPlan",
     "SpMMPlan",
     "SrBcrs",
+    "SupportProjection",
     "Vnm",
     "__version__",
     "attention",
@@ -102,6 +103,7 @@ __all__ = [
     "pack_int4",
     "patterns",
     "project",
+    "project_supports",
     "prune",
     "prune_vnm",
     "prune_vnm_obs",

@@ -17,6 +17,7 @@ NORMS: dict[str, int]
 SCOPES: dict[str, int]
 CURVATURES: dict[str, int]
 OBS_SELECTIONS: dict[str, int]
+WEIGHTINGS: dict[str, int]
 CALIBRATIONS: dict[str, int]
 LOG_LEVELS: dict[str, int]
 
@@ -159,6 +160,24 @@ def kronecker_fill_hadamard(handle: Handle, chain: KroneckerMat, scale: float) -
 def kronecker_gradient(
     handle: Handle, X: DnMat, dY: DnMat, layout: int, gradient: KroneckerMat
 ) -> None: ...
+def project_chain(
+    handle: Handle,
+    weight: DnMat,
+    weights: DnMat | None,
+    weighting: int,
+    chain: KroneckerMat,
+    step_errors: int,
+) -> dict[str, float]: ...
+def project_supports(
+    handle: Handle,
+    weight: DnMat,
+    weights: DnMat | None,
+    weighting: int,
+    left_support: DnMat,
+    right_support: DnMat,
+    left: DnMat,
+    right: DnMat,
+) -> dict[str, float]: ...
 def default_stride(vector_length: int, type: int) -> int: ...
 def dense_to_sr_bcrs_count(
     handle: Handle, dense: DnMat, mask: DnMat | None, entries: dict[str, int]

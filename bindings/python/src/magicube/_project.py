@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Projection of a dense matrix onto a chain of Kronecker-sparse factors.
-
-The singular value decompositions are NumPy's (LAPACK), in fp64: the library itself links no linear
-algebra, so that it loads everywhere and stays small.
-"""
+"""Projection of a dense matrix onto products of sparse factors of given supports."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, Iterable
 
 import numpy as np
 
-from magicube._arrays import AnyArray, host_array
-from magicube._dtypes import resolve_dtype
-from magicube._kronecker import Kronecker, KroneckerChain, Pattern, check_patterns
+from magicube import _native
+from magicube._arrays import address, host_array
+from magicube._call import Call
+from magicube._device import Handle
+from magicube._dtypes import DType, dtype_of_array, resolve_dtype
+from magicube._int4 import Int4Array
+from magicube._kronecker import KroneckerChain, Pattern, check_patterns
+from magicube._matrix import Matrix, empty_matrix, matrix, result_of
 from magicube.errors import InvalidValueError
 
 
@@ -24,83 +24,72 @@ class Projection:
     """A chain near a matrix W, and how near. Errors are Frobenius norms, of fp64."""
 
     chain: KroneckerChain
-    """All factors but the last have orthonormal columns in every block."""
+    """In all factors but the last, the columns that make one block of the product are orthonormal
+    (zeros where they are more than its rows or columns)."""
     error: float
     """|| (W - K) diag(column_weights) ||."""
     relative_error: float
     """The same over || W diag(column_weights) ||; 0 for W = 0."""
     step_errors: tuple[float, ...]
     """What each split into a factor and the rest loses; error^2 is the sum of their squares. The
-    first contains what lies outside the product's support. Each is the least that any chain of
-    these patterns loses in this norm, or less."""
+    first contains what lies outside the product's support."""
+    least_error: float
+    """The largest step error: no chain of these patterns has a smaller error than this."""
     bound: float
-    """sqrt(splits) times the largest step error: error is not above it. With one split (two
-    factors) the projection is the best there is; with s it is within sqrt(s) of the best."""
+    """sqrt(splits) times ``least_error``: error is not above it. With one split (two factors) the
+    projection is the best there is; with s it is within sqrt(s) of the best."""
 
 
-def _product(left: Pattern, right: Pattern) -> Pattern:
-    (a1, b1, _, d1), (a2, _, c2, d2) = left, right
-    return a1, b1 * (d1 // d2), (a2 // a1) * c2, d2
+@dataclass(frozen=True)
+class SupportProjection:
+    """Two factors of given supports near a matrix W: the best there are in this norm."""
+
+    left: Any
+    """M x r, in the library of W, 0 outside its support."""
+    right: Any
+    """r x N, in the library of W, 0 outside its support."""
+    error: float
+    """|| (W - left right) diag(column_weights) ||."""
+    relative_error: float
+    """The same over || W diag(column_weights) ||; 0 for W = 0."""
 
 
-def _split(values: AnyArray, left: Pattern, right: Pattern) -> tuple[AnyArray, AnyArray, float]:
-    """The best product left * right near a factor of their product's pattern.
-
-    The product's support is a disjoint union of blocks, one for each block i, residue y of the left
-    factor, block u of the right one and residue l, and each is any matrix of rank at most q: so the
-    truncated decomposition of each on its own is the best. Returns both factors' values and the
-    square of the error.
-    """
-    (a1, b1, c1, d1), (a2, b2, c2, d2) = left, right
-    groups, residues = a2 // a1, d1 // d2
-    rank = c1 // groups
-    blocks = values.reshape(a1, b1, residues, groups, c2, d2).transpose(0, 2, 3, 5, 1, 4)
-    u, s, vt = np.linalg.svd(blocks, full_matrices=False)
-    kept = min(rank, s.shape[-1])
-    first = np.zeros((*blocks.shape[:4], b1, rank))
-    second = np.zeros((*blocks.shape[:4], rank, c2))
-    first[..., :kept] = u[..., :kept]
-    second[..., :kept, :] = s[..., :kept, None] * vt[..., :kept, :]
-    # [i, y, u, l, j, x] to [i, j, u x, y l], and [i, y, u, l, x, k] to [i u, x y, k, l].
-    left_values = first.transpose(0, 4, 2, 5, 1, 3).reshape(left)
-    right_values = second.transpose(0, 2, 4, 1, 5, 3).reshape(right)
-    return left_values, right_values, float(np.sum(s[..., kept:] ** 2))
+def _numbers(x: Any, argument: str) -> Any:
+    """An array of a type that the library reads: of others, as fp64, a copy in fp32."""
+    if isinstance(x, Int4Array):
+        return x
+    array = host_array(x, argument)[0]
+    if dtype_of_array(array.dtype) is not None or array.dtype.kind not in "fiub":
+        return x
+    with np.errstate(over="ignore"):
+        return array.astype(np.float32)
 
 
-def _weights(column_weights: Any, activations: Any, columns: int) -> AnyArray:
-    """Positive weights of the columns."""
+def _weighting(
+    column_weights: Any, activations: Any, columns: int, call: Call
+) -> tuple[Matrix | None, int]:
+    """The matrix of weights, and what it is."""
     if column_weights is not None and activations is not None:
         raise InvalidValueError("give either column_weights or activations, not both")
     if activations is not None:
-        samples = host_array(activations, "activations")[0].astype(np.float64)
-        if samples.ndim != 2 or samples.shape[1] != columns or samples.shape[0] == 0:
-            raise InvalidValueError(
-                f"activations has shape {samples.shape}; it must be (n, {columns}) with n > 0"
-            )
-        found: AnyArray = np.sqrt(np.mean(samples**2, axis=0))
-        if not np.isfinite(found).all():
-            raise InvalidValueError("activations must be finite")
-        # A feature that never was active still needs a value.
-        least = float(found.max()) * 1e-6
-        found[found <= least] = least if least > 0 else 1.0
-        return found
+        samples = matrix(_numbers(activations, "activations"), "activations", call=call)
+        return samples, _native.WEIGHTINGS["activations"]
     if column_weights is None:
-        return np.ones(columns)
-    weights = host_array(column_weights, "column_weights")[0].astype(np.float64)
+        return None, _native.WEIGHTINGS["none"]
+    weights = host_array(_numbers(column_weights, "column_weights"), "column_weights")[0]
     if weights.shape != (columns,):
         raise InvalidValueError(
             f"column_weights has shape {weights.shape}; it must be ({columns},)"
         )
-    if not (np.isfinite(weights).all() and (weights > 0).all()):
-        raise InvalidValueError("column_weights must be finite and positive")
-    return weights
+    row = matrix(weights.reshape(1, columns), "column_weights", call=call)
+    return row, _native.WEIGHTINGS["columns"]
 
 
-def _support_values(w: AnyArray, pattern: Pattern) -> AnyArray:
-    """The elements of a dense matrix inside a factor's support, as the factor's values."""
-    a, b, c, d = pattern
-    blocks = w.reshape(a, b, d, a, c, d)
-    return np.ascontiguousarray(np.einsum("ijlikl->ijkl", blocks))
+def _floating(dtype: object) -> DType:
+    found = resolve_dtype("fp32" if dtype is None else dtype)
+    if not found.floating:
+        raise InvalidValueError(f"dtype is {found.name}; it must be a floating type")
+    return found
 
 
 def project(
@@ -110,30 +99,32 @@ def project(
     column_weights: Any = None,
     activations: Any = None,
     dtype: object = None,
+    handle: Handle | None = None,
 ) -> Projection:
     """Find a chain of Kronecker-sparse factors near a dense matrix.
 
-    Two factors: the exact optimum, by one truncated singular value decomposition a block. More:
-    from left to right, each factor with orthonormal columns from the best split into itself and
-    the product of the others, which is then split in turn; the squared errors add up, and the
-    whole is within sqrt(L - 1) of the best chain of L factors (as in Le, Zheng, Riccietti and
-    Gribonval, "Butterfly factorization with error guarantees", 2024).
+    Two factors: the exact optimum, by one truncated singular value decomposition a block, in fp64.
+    More: from left to right, each factor with orthonormal columns from the best split into itself
+    and the product of the others, which is then split in turn; the squared errors add up, and the
+    whole is within sqrt(L - 1) of the best chain of L factors.
 
     Parameters
     ----------
     w : array
-        M x N of a floating type, in host memory.
+        M x N, in host memory; fp64 is first rounded to fp32.
     patterns : iterable of (a, b, c, d)
         Of the chain, leftmost first; all neighbours are chainable (see
         :attr:`KroneckerChain.pairs`).
     column_weights : array of N numbers, optional
         Positive weights of the error in each column: the norm of (w - K) diag(column_weights) is
         made small.
-    activations : array of shape (n, N), optional
-        Sample inputs of the layer y = x w^T, in place of ``column_weights``: each column is
-        weighted with the root mean square of its feature.
+    activations : array, optional
+        Samples x N, or (batch, samples, N): inputs of the layer y = x w^T, in place of
+        ``column_weights``. Each column is weighted with the root mean square of its feature.
     dtype : optional
-        Of the factors: fp32 (the default), fp16 or bf16. The errors are those before this rounding.
+        Of the factors: fp32 (the default), fp16, bf16 or e4m3. The errors are those before this
+        rounding.
+    handle : Handle, optional
 
     Returns
     -------
@@ -143,51 +134,88 @@ def project(
     ------
     InvalidValueError
         If a pattern breaks a rule or neighbours are not chainable, the message naming the position;
-        if shapes do not fit, or ``w`` is not finite.
+        if shapes do not fit, ``w`` is not finite, or ``dtype`` cannot hold a value of the last
+        factor.
+    NotSupportedError
+        If ``w`` lies in the memory of a GPU.
+
+    References
+    ----------
+    Le, Zheng, Riccietti, Gribonval: "Butterfly factorization with error guarantees", 2024.
     """
     sizes = check_patterns(patterns)
-    target = resolve_dtype("fp32" if dtype is None else dtype)
-    if not target.floating:
-        raise InvalidValueError(f"dtype is {target.name}; it must be a floating type")
-    dense = host_array(w, "w")[0]
-    chain = KroneckerChain.zeros(sizes, dtype="fp32")
-    if dense.shape != chain.shape:
-        raise InvalidValueError(
-            f"w has shape {dense.shape}; it must be {chain.shape}, the size of the chain"
-        )
-    wide = dense.astype(np.float64)
-    if not np.isfinite(wide).all():
-        raise InvalidValueError("w must be finite")
-    weights = _weights(column_weights, activations, dense.shape[1])
-    wide *= weights
-    chain._descriptor().product_shape()  # raises where neighbours are not chainable
-    rests = [sizes[-1]]
-    for pattern in reversed(sizes[:-1]):
-        rests.insert(0, _product(pattern, rests[0]))
-
-    rest = _support_values(wide, rests[0])
-    outside = max(float(np.sum(wide**2) - np.sum(rest**2)), 0.0)
-    factors: list[AnyArray] = []
-    squares: list[float] = []
-    for pattern, remaining in zip(sizes[:-1], rests[1:]):
-        left, rest, lost = _split(rest, pattern, remaining)
-        factors.append(left)
-        squares.append(lost)
-    if squares:
-        squares[0] += outside
-    else:
-        squares.append(outside)
-    a, _, c, d = sizes[-1]
-    factors.append(rest / weights.reshape(a, 1, c, d))
-    errors = tuple(math.sqrt(square) for square in squares)
-    error = math.sqrt(sum(squares))
-    norm = math.sqrt(float(np.sum(wide**2)))
+    chain = KroneckerChain.zeros(sizes, dtype=_floating(dtype))
+    call = Call(handle)
+    weight = matrix(_numbers(w, "w"), "w", call=call)
+    given, weighting = _weighting(column_weights, activations, chain.shape[1], call)
+    step_errors = np.empty(max(len(chain) - 1, 1))
+    report = _native.project_chain(
+        call.native(), weight.descriptor(), given.descriptor() if given else None, weighting,
+        chain._descriptor(True), address(step_errors),
+    )
     return Projection(
-        KroneckerChain(
-            Kronecker(np.ascontiguousarray(values.astype(target.storage))) for values in factors
-        ),
-        error,
-        error / norm if norm > 0 else 0.0,
-        errors,
-        math.sqrt(len(errors)) * max(errors),
+        chain, report["error"], report["relative_error"], tuple(step_errors.tolist()),
+        report["least_error"], report["bound"],
+    )
+
+
+def project_supports(
+    w: Any,
+    left_support: Any,
+    right_support: Any,
+    *,
+    column_weights: Any = None,
+    activations: Any = None,
+    dtype: object = None,
+    handle: Handle | None = None,
+) -> SupportProjection:
+    """Find the best two factors of given supports near a dense matrix.
+
+    Column k of the left support and row k of the right one span a rectangle of rows and columns.
+    Any two of these rectangles must be disjoint or the same: then the product is any matrix of rank
+    at most n in each rectangle that n values of k share, and each is decomposed on its own.
+
+    Parameters
+    ----------
+    w : array
+        M x N, in host memory; fp64 is first rounded to fp32.
+    left_support, right_support : array of bool or uint8
+        M x r and r x N: where elements may be other than 0.
+    column_weights, activations, dtype, handle
+        As for :func:`project`.
+
+    Returns
+    -------
+    SupportProjection
+        Its arrays are dense: ``SrBcrs.from_dense`` and the like make them sparse.
+
+    Raises
+    ------
+    InvalidValueError
+        If two rectangles meet and differ, the message naming both and the place; if shapes do not
+        fit, ``w`` is not finite, or ``dtype`` cannot hold a value of ``right``.
+    NotSupportedError
+        If ``w`` lies in the memory of a GPU.
+
+    References
+    ----------
+    Le, Riccietti, Gribonval: "Spurious valleys, NP-hardness, and tractability of sparse matrix
+    factorization with fixed support", arXiv 2112.00386.
+    """
+    target = _floating(dtype)
+    call = Call(handle)
+    weight = matrix(_numbers(w, "w"), "w", call=call)
+    first = matrix(left_support, "left_support", mask=True, call=call)
+    second = matrix(right_support, "right_support", mask=True, call=call)
+    given, weighting = _weighting(column_weights, activations, weight.shape[-1], call)
+    left, left_target = empty_matrix(weight.library, first.shape, target)
+    right, right_target = empty_matrix(weight.library, second.shape, target)
+    report = _native.project_supports(
+        call.native(), weight.descriptor(), given.descriptor() if given else None, weighting,
+        first.descriptor(), second.descriptor(), left_target.descriptor(),
+        right_target.descriptor(),
+    )
+    return SupportProjection(
+        result_of(weight.library, left), result_of(weight.library, right), report["error"],
+        report["relative_error"],
     )

@@ -7,6 +7,7 @@ times in a file; :func:`best` picks from it.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 from dataclasses import dataclass
@@ -27,8 +28,10 @@ __all__ = ["Best", "Candidate", "Setting", "best", "cache_path", "candidates", "
            "unregister"]
 
 AnyKronecker = Union[Kronecker, KroneckerChain]
-Run = Callable[[AnyArray], Any]
+Run = Callable[[Any], Any]
 """X to Y, for one K, layout and number of vectors."""
+Make = Callable[[AnyKronecker, str, int], Run]
+Accepts = Callable[["Setting"], str]
 
 
 @dataclass(frozen=True)
@@ -42,10 +45,12 @@ class Setting:
     dtype: str
     layout: str
     """"first" or "last"."""
+    device: str = "cpu"
+    """Where K, X and Y lie, such as "cuda:0"; X is then a tensor of PyTorch."""
 
     @property
     def key(self) -> str:
-        """Its name in the file of measured times."""
+        """Its name in the file of measured times, where each device has its own."""
         chain = ";".join(",".join(map(str, pattern)) for pattern in self.patterns)
         return f"{chain} {self.batch} {self.dtype} {self.layout}"
 
@@ -55,10 +60,10 @@ class Candidate:
     """An implementation that can be chosen."""
 
     name: str
-    make: Callable[[AnyKronecker, str, int], Run]
+    make: Make
     """From K, layout and number of vectors; what is packed once belongs here."""
-    accepts: Callable[[Setting], str]
-    """Empty, or why it does not take the setting."""
+    accepts: Accepts
+    """Empty, or why it does not take the setting. ``make`` may still raise NotSupportedError."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,20 @@ class Best:
 
 def _own(K: AnyKronecker, layout: str, batch: int) -> Run:
     return KroneckerMMPlan(K, n=(0, batch), layout=layout)
+
+
+def _either(name: str, host: Make) -> Make:
+    """On the CPU what NumPy or SciPy does, on CUDA what PyTorch does under that name."""
+
+    def make(K: AnyKronecker, layout: str, batch: int) -> Run:
+        if K.device == "cpu":
+            return host(K, layout, batch)
+        from magicube import _kronecker_torch
+
+        run: Run = getattr(_kronecker_torch, name)(K, layout, K.device)
+        return run
+
+    return make
 
 
 def _dense(K: AnyKronecker, layout: str, batch: int) -> Run:
@@ -137,7 +156,7 @@ def _einsum(K: AnyKronecker, layout: str, batch: int) -> Run:
     )
 
 
-def _scipy(make: Callable[[Any, Kronecker], Any]) -> Callable[[AnyKronecker, str, int], Run]:
+def _scipy(make: Callable[[Any, Kronecker], Any]) -> Make:
     def build(K: AnyKronecker, layout: str, batch: int) -> Run:
         assert isinstance(K, Kronecker)
         import scipy.sparse
@@ -179,18 +198,43 @@ def _scipy_factor(setting: Setting) -> str:
     return _fp32_factor(setting)
 
 
+def _scipy_blocks(setting: Setting) -> str:
+    return "d must be 1" if setting.patterns[0][3] != 1 else _scipy_factor(setting)
+
+
+def _torch(setting: Setting) -> str:
+    return "" if importlib.util.find_spec("torch") else "PyTorch is not installed"
+
+
+def _torch_factor(setting: Setting) -> str:
+    return "takes one factor" if len(setting.patterns) > 1 else _torch(setting)
+
+
+def _torch_blocks(setting: Setting) -> str:
+    return "d must be 1" if setting.patterns[0][3] != 1 else _torch_factor(setting)
+
+
+def _rules(host: Accepts, cuda: Accepts) -> Accepts:
+    return lambda setting: (host if setting.device == "cpu" else cuda)(setting)
+
+
+def _scipy_bsr(scipy: Any, K: Kronecker) -> Any:
+    return scipy.bsr_array(K.to_scipy(), blocksize=K.pattern[1:3])
+
+
 _candidates: dict[str, Candidate] = {
     item.name: item
     for item in (
         Candidate("magicube", _own, _anything),
-        Candidate("dense", _dense, _fp32),
-        Candidate("bmm", _bmm, _fp32_factor),
-        Candidate("einsum", _einsum, _small_factor),
-        Candidate("csr", _scipy(lambda scipy, K: K.to_scipy()), _scipy_factor),
+        Candidate("dense", _either("dense", _dense), _rules(_fp32, _torch)),
+        Candidate("bmm", _either("bmm", _bmm), _rules(_fp32_factor, _torch_factor)),
+        Candidate("einsum", _either("einsum", _einsum), _rules(_small_factor, _torch_factor)),
         Candidate(
-            "bsr",
-            _scipy(lambda scipy, K: scipy.bsr_array(K.to_scipy(), blocksize=K.pattern[1:3])),
-            lambda s: "d must be 1" if s.patterns[0][3] != 1 else _scipy_factor(s),
+            "csr", _either("csr", _scipy(lambda scipy, K: K.to_scipy())),
+            _rules(_scipy_factor, _torch_factor),
+        ),
+        Candidate(
+            "bsr", _either("bsr", _scipy(_scipy_bsr)), _rules(_scipy_blocks, _torch_blocks)
         ),
     )
 }
@@ -199,9 +243,9 @@ _BUILT_IN = frozenset(_candidates)
 
 def register(
     name: str,
-    make: Callable[[AnyKronecker, str, int], Run],
+    make: Make,
     *,
-    accepts: Callable[[Setting], str] | None = None,
+    accepts: Accepts | None = None,
 ) -> None:
     """Add an implementation of one's own to what is measured and chosen from.
 
@@ -211,7 +255,8 @@ def register(
         Of no built-in candidate; one registered before is replaced.
     make : callable
         ``make(K, layout, n)`` prepares K (a Kronecker or KroneckerChain) for up to n vectors and
-        returns ``run(X)``, which computes Y as :func:`kronecker_mm` does.
+        returns ``run(X)``, which computes Y as :func:`kronecker_mm` does. On CUDA, X is a tensor of
+        PyTorch.
     accepts : callable, optional
         ``accepts(setting)`` returns "" or the reason why it does not take a :class:`Setting`.
 
@@ -250,17 +295,20 @@ def cache_path() -> Path:
     return Path(folder) / "kronecker.json"
 
 
-def device_key() -> str:
+def device_key(device: str = "cpu") -> str:
     """Times are of one device and one version of the library."""
-    info = device_info("cpu")
-    return f"{info.name}, {info.multiprocessors} threads, magicube {version()}"
+    if device == "cpu":
+        info = device_info("cpu")
+        return f"{info.name}, {info.multiprocessors} threads, magicube {version()}"
+    kind, _, ordinal = device.partition(":")
+    return f"{device_info(kind, int(ordinal or 0)).name}, magicube {version()}"
 
 
-def load_times(path: Path | None = None) -> dict[str, dict[str, float]]:
-    """Microseconds by setting and candidate, of this device; a damaged file counts as empty."""
+def load_times(device: str = "cpu") -> dict[str, dict[str, float]]:
+    """Microseconds by setting and candidate, of one device; a damaged file counts as empty."""
     try:
-        content = json.loads((path or cache_path()).read_text())
-        entry = content.get(device_key(), {})
+        content = json.loads(cache_path().read_text())
+        entry = content.get(device_key(device), {})
         return {
             str(key): {str(name): float(time) for name, time in times.items()}
             for key, times in entry.items()
@@ -269,15 +317,15 @@ def load_times(path: Path | None = None) -> dict[str, dict[str, float]]:
         return {}
 
 
-def save_times(times: dict[str, dict[str, float]], path: Path | None = None) -> None:
-    """Replace this device's times, keeping those of others."""
-    target = path or cache_path()
+def save_times(times: dict[str, dict[str, float]], device: str = "cpu") -> None:
+    """Replace a device's times, keeping those of others."""
+    target = cache_path()
     try:
         content = json.loads(target.read_text())
         content = content if isinstance(content, dict) else {}
     except (OSError, ValueError):
         content = {}
-    content[device_key()] = times
+    content[device_key(device)] = times
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f"{target.name}.{os.getpid()}")
     partial.write_text(json.dumps(content, indent=1, sort_keys=True))
@@ -290,6 +338,7 @@ def best(K: AnyKronecker, *, batch: int, layout: str = "first") -> Best:
     Parameters
     ----------
     K : Kronecker or KroneckerChain
+        In host memory, or on CUDA, where others than magicube itself take tensors of PyTorch.
     batch : int
         Largest number of vectors.
     layout : {"first", "last"}
@@ -309,8 +358,8 @@ def best(K: AnyKronecker, *, batch: int, layout: str = "first") -> Best:
     if layout not in ("first", "last"):
         raise InvalidValueError(f"layout is {layout!r}; it must be one of first, last")
     assert K.dtype in DTYPES
-    setting = Setting(K._patterns, batch, K.dtype, layout)
-    times = load_times().get(setting.key, {})
+    setting = Setting(K._patterns, batch, K.dtype, layout, K.device)
+    times = load_times(K.device).get(setting.key, {})
     usable = {
         name: time
         for name, time in times.items()

@@ -219,6 +219,7 @@ void bind_dlpack(py::module_& module);
 void bind_memory(py::module_& module);
 void bind_matrices(py::module_& module);
 void bind_kronecker(py::module_& module);
+void bind_project(py::module_& module);
 void bind_conversions(py::module_& module);
 void bind_vnm(py::module_& module);
 void bind_dense_operations(py::module_& module);

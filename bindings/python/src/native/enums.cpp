@@ -62,6 +62,10 @@ void bind_enums(py::module_& module) {
     add<magicubeObsSelection_t>(
         module, "OBS_SELECTIONS",
         {{"exhaustive", MAGICUBE_OBS_EXHAUSTIVE}, {"pairwise", MAGICUBE_OBS_PAIRWISE}});
+    add<magicubeProjectionWeighting_t>(module, "WEIGHTINGS",
+                                       {{"none", MAGICUBE_WEIGHTING_NONE},
+                                        {"columns", MAGICUBE_WEIGHTING_COLUMNS},
+                                        {"activations", MAGICUBE_WEIGHTING_ACTIVATIONS}});
     add<magicubeCalibration_t>(module, "CALIBRATIONS",
                                {{"absmax", MAGICUBE_CALIBRATION_ABSMAX},
                                 {"percentile", MAGICUBE_CALIBRATION_PERCENTILE},

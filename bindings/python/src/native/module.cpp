@@ -28,6 +28,7 @@ PYBIND11_MODULE(_native, module) {
     bind_memory(module);
     bind_matrices(module);
     bind_kronecker(module);
+    bind_project(module);
     bind_conversions(module);
     bind_vnm(module);
     bind_dense_operations(module);

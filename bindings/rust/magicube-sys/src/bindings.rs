@@ -1770,6 +1770,118 @@ unsafe extern "C" {
         stream: *mut CUstream_st,
     ) -> magicubeStatus_t;
 }
+impl magicubeProjectionWeighting {
+    /// s = 1; the matrix of weights is null
+    pub const MAGICUBE_WEIGHTING_NONE: magicubeProjectionWeighting = magicubeProjectionWeighting(
+        0,
+    );
+    /// 1 x N: s, positive
+    pub const MAGICUBE_WEIGHTING_COLUMNS: magicubeProjectionWeighting = magicubeProjectionWeighting(
+        1,
+    );
+    /** samples x N, inputs of the layer y = W x; may be a batch:
+s is the root mean square of each feature, at least 1e-6
+of the largest one's (all of them 0: s = 1)*/
+    pub const MAGICUBE_WEIGHTING_ACTIVATIONS: magicubeProjectionWeighting = magicubeProjectionWeighting(
+        2,
+    );
+}
+#[repr(transparent)]
+/// How much the error of each column counts: the Frobenius norm of (W - K) diag(s) is made small.
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct magicubeProjectionWeighting(pub ::core::ffi::c_uint);
+/// How much the error of each column counts: the Frobenius norm of (W - K) diag(s) is made small.
+pub use self::magicubeProjectionWeighting as magicubeProjectionWeighting_t;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct magicubeProjectionParams {
+    pub struct_size: usize,
+    pub weighting: magicubeProjectionWeighting_t,
+}
+impl Default for magicubeProjectionParams {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+pub type magicubeProjectionParams_t = magicubeProjectionParams;
+/** How near the result is. All are of fp64, before the factors are rounded to their type.
+   error           || (W - K) diag(s) ||
+   norm            || W diag(s) ||
+   relative_error  error / norm; 0 for W = 0
+   least_error     no product of these supports has a smaller error than this
+   bound           error is not above this: sqrt(splits) least_error, where a chain of L factors
+                   takes L - 1 splits and everything else 1. So a projection onto two factors is
+                   the best there is, and one onto L is within sqrt(L - 1) of the best (Le, Zheng,
+                   Riccietti, Gribonval: "Butterfly factorization with error guarantees", 2024)*/
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct magicubeProjectionReport {
+    pub struct_size: usize,
+    pub error: f64,
+    pub norm: f64,
+    pub relative_error: f64,
+    pub least_error: f64,
+    pub bound: f64,
+}
+/** How near the result is. All are of fp64, before the factors are rounded to their type.
+   error           || (W - K) diag(s) ||
+   norm            || W diag(s) ||
+   relative_error  error / norm; 0 for W = 0
+   least_error     no product of these supports has a smaller error than this
+   bound           error is not above this: sqrt(splits) least_error, where a chain of L factors
+                   takes L - 1 splits and everything else 1. So a projection onto two factors is
+                   the best there is, and one onto L is within sqrt(L - 1) of the best (Le, Zheng,
+                   Riccietti, Gribonval: "Butterfly factorization with error guarantees", 2024)*/
+pub type magicubeProjectionReport_t = magicubeProjectionReport;
+unsafe extern "C" {
+    /** Writes the values of a chain near weight, of floating type, whose neighbours are all chainable
+ (kronecker.h). Two factors: each block of the product that a row residue and a column group share
+ is decomposed on its own, which is exact. More: from left to right, the best split into a factor
+ and the product of those behind it, which is split in turn. One factor: the elements inside its
+ support. In every factor but the last, the columns that make one block of the product are
+ orthonormal (zeros, where they are more than its rows or columns); the last factor carries the
+ magnitudes.
+
+ weights is what params->weighting says. report and step_errors may be null; step_errors holds
+ max(L - 1, 1) numbers: what each split loses, the first with what lies outside the product's
+ support. Their squares add up to error^2.
+
+ INVALID_VALUE, with the positions, where neighbours are not chainable; if a factor's values share
+ memory with weight, weights or another's; if a value of the last factor is too large for its type
+ (nothing is then written).*/
+    pub fn magicubeProjectChain(
+        handle: magicubeHandle_t,
+        weight: magicubeConstDnMatDescr_t,
+        weights: magicubeConstDnMatDescr_t,
+        params: *const magicubeProjectionParams_t,
+        chain: magicubeKroneckerDescr_t,
+        report: *mut magicubeProjectionReport_t,
+        step_errors: *mut f64,
+    ) -> magicubeStatus_t;
+}
+unsafe extern "C" {
+    /** The same onto left * right, M x r and r x N of floating types, of any two supports: uint8
+ matrices of the same shapes, not 0 where an element may be. Column k of left_support and row k of
+ right_support span a rectangle of rows and columns; INVALID_VALUE, with both k and the place,
+ unless any two of these rectangles are disjoint or the same. The result is then the best there is
+ (Le, Riccietti, Gribonval, arXiv 2112.00386). Elements outside the supports are written as 0. To
+ multiply by the factors, convert them from the masks to a sparse format (convert.h).*/
+    pub fn magicubeProjectSupports(
+        handle: magicubeHandle_t,
+        weight: magicubeConstDnMatDescr_t,
+        weights: magicubeConstDnMatDescr_t,
+        params: *const magicubeProjectionParams_t,
+        left_support: magicubeConstDnMatDescr_t,
+        right_support: magicubeConstDnMatDescr_t,
+        left: magicubeDnMatDescr_t,
+        right: magicubeDnMatDescr_t,
+        report: *mut magicubeProjectionReport_t,
+    ) -> magicubeStatus_t;
+}
 impl magicubePruneNorm {
     pub const MAGICUBE_NORM_L2: magicubePruneNorm = magicubePruneNorm(0);
     pub const MAGICUBE_NORM_L1: magicubePruneNorm = magicubePruneNorm(1);

@@ -338,7 +338,7 @@ impl<'a> KroneckerMut<'a> {
         })
     }
 
-    fn lend_mut(
+    pub(crate) fn lend_mut(
         &mut self,
         handle: &Handle,
         argument: &str,

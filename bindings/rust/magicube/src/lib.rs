@@ -14,8 +14,8 @@
 //! | [`SoftmaxProblem`] | [`SoftmaxPlan`] | softmax over a sparse matrix's rows |
 //! | [`AttentionProblem`] | [`AttentionPlan`] | attention over a sparse pattern |
 //!
-//! [`Prune`], [`Quantize`] and [`convert`] make the operands. Types, layouts and the exact order of
-//! arithmetic are those of the C headers.
+//! [`Prune`], [`Quantize`], [`project_chain`] and [`convert`] make the operands. Types, layouts and
+//! the exact order of arithmetic are those of the C headers.
 //!
 //! Lengths and devices of all memory are checked before a call; every other rule is the library's,
 //! whose message an [`Error`] carries. On CUDA calls return before their work is done:
@@ -33,6 +33,7 @@ mod memory;
 #[cfg(feature = "ndarray")]
 mod ndarray;
 mod plan;
+mod project;
 mod prune;
 mod quantize;
 mod sddmm;
@@ -53,6 +54,7 @@ pub use handle::{Device, DeviceInfo, Handle, Location, PointerMode, Stream, Vali
 pub use kronecker_mm::{BatchLayout, KroneckerMmArgs, KroneckerMmPlan, KroneckerMmProblem};
 pub use memory::{DeviceBuffer, Memory, MemoryMut, View, ViewMut, Workspace};
 pub use plan::{BufferSizes, PlanInfo, Scalar};
+pub use project::{project_chain, project_supports, ProjectionReport, Weighting};
 pub use prune::{kept_energy, vnm_schedule, Curvature, ObsSelection};
 pub use prune::{Prune, PruneNorm, PruneScope, PruneVnm, PruneVnmObs};
 pub use quantize::{Calibration, Quantize};

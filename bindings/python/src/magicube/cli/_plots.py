@@ -68,18 +68,57 @@ def _draw_sweep(axes: Any, results: list[dict[str, Any]]) -> None:
     axes.set_xlabel("sparsity")
 
 
-def plot_benchmark(path: str, results: list[dict[str, Any]]) -> None:
-    """Bars for one result; for several lines over sparsity: speed-up over peers, or the time."""
+def check_plot(path: str) -> None:
+    """Raises what would keep a plot from being written, before anything is measured."""
     if not path.lower().endswith(".png"):
         raise UsageError(f"--plot is {path!r}; it must name a .png file")
+    _pyplot()
+
+
+def _figure(path: str, width: float, height: float) -> tuple[Any, Any, Any]:
+    check_plot(path)
     pyplot = _pyplot()
-    figure, axes = pyplot.subplots(figsize=(8, 4.5), layout="constrained")
+    return pyplot, *pyplot.subplots(figsize=(width, height), layout="constrained")
+
+
+def _save(pyplot: Any, figure: Any, axes: Any, title: str, path: str) -> None:
+    axes.set_title(title, fontsize="medium")
+    axes.grid(alpha=0.3)
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+
+
+def plot_benchmark(path: str, results: list[dict[str, Any]]) -> None:
+    """Bars for one result; for several lines over sparsity: speed-up over peers, or the time."""
+    pyplot, figure, axes = _figure(path, 8, 4.5)
     if len(results) == 1:
         _draw_bars(axes, results[0])
     else:
         _draw_sweep(axes, results)
         figure.legend(loc="outside right upper", fontsize="small")
-    axes.set_title(describe(results[0]), fontsize="medium")
-    axes.grid(alpha=0.3)
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)
+    _save(pyplot, figure, axes, describe(results[0]), path)
+
+
+def plot_kronecker(path: str, results: list[dict[str, Any]]) -> None:
+    """Every implementation's time, a line for each pattern."""
+    names = list(dict.fromkeys(name for result in results for name in result["implementations"]))
+    pyplot, figure, axes = _figure(path, 8, 1.5 + 0.4 * len(results))
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    rows = range(len(results))
+    for name in names:
+        entries = [result["implementations"].get(name, {}) for result in results]
+        times = [float(entry.get("time_us", math.nan)) for entry in entries]
+        axes.plot(times, rows, "o", label=name)
+    labels = [";".join(",".join(map(str, p)) for p in result["patterns"]) for result in results]
+    axes.set_yticks(rows, labels)
+    axes.set_ylim(len(results) - 0.5, -0.5)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_xlabel("median time (us)")
+    figure.legend(loc="outside right upper", fontsize="small")
+    first = results[0]
+    title = f"{first['batch']} vectors, {first['dtype']}, batch {first['layout']}"
+    _save(pyplot, figure, axes, f"{title}, {first['device'].upper()}", path)

@@ -15,6 +15,7 @@ import magicube as mc
 from magicube import _oracle as oracle
 from magicube._io.safetensors import Container, listing, save_safetensors
 from magicube.cli._console import JsonOption, UsageError, choose, session
+from magicube.cli._prune_vnm import inputs_of
 from magicube.cli._values import Array, suffix
 
 TYPES = ["fp32", "fp16", "bf16"]
@@ -56,11 +57,11 @@ def _matrices(container: Container, names: list[str], shape: tuple[int, int]) ->
     return names or fitting
 
 
-def _told(weight: Array, found: mc.Projection) -> dict[str, Any]:
+def _told(weight: Array, found: mc.Projection, x: Array | None) -> dict[str, Any]:
     rounded = found.chain.to_dense(dtype="fp32").astype(np.float64)
     wide = weight.astype(np.float64)
     norm = float(np.linalg.norm(wide))
-    return {
+    told: dict[str, Any] = {
         "shape": list(weight.shape),
         "relative_error": found.relative_error,
         "stored_relative_error": float(np.linalg.norm(wide - rounded)) / norm if norm else 0.0,
@@ -70,10 +71,19 @@ def _told(weight: Array, found: mc.Projection) -> dict[str, Any]:
         "dense_bytes": int(weight.nbytes),
         "chain_bytes": found.chain.nbytes,
     }
+    if x is not None:
+        exact = x.astype(np.float64) @ wide.T
+        size = float(np.linalg.norm(exact))
+        rest = float(np.linalg.norm(x.astype(np.float64) @ rounded.T - exact))
+        told["output_error"] = rest / size if size else 0.0
+    return told
 
 
 def _render(payload: dict[str, Any], console: Console) -> None:
-    table = Table("tensor", "shape", "relative error", "error", "bound", "dense bytes", "bytes")
+    table = Table(
+        "tensor", "shape", "relative error", "error", "bound", "output error", "dense bytes",
+        "bytes",
+    )
     for name, entry in payload["tensors"].items():
         table.add_row(
             name,
@@ -81,6 +91,7 @@ def _render(payload: dict[str, Any], console: Console) -> None:
             f"{entry['stored_relative_error']:.4e}",
             f"{entry['error']:.4e}",
             f"{entry['bound']:.4e}",
+            f"{entry['output_error']:.4e}" if "output_error" in entry else "",
             str(entry["dense_bytes"]),
             str(entry["chain_bytes"]),
         )
@@ -102,6 +113,12 @@ def project(
         Optional[list[str]],
         typer.Option(help="Name of a matrix; may be repeated. Default: all of the chain's size."),
     ] = None,
+    activations: Annotated[
+        Optional[str],
+        typer.Option(
+            help="A .safetensors file with each layer's inputs, samples x N, which weigh columns."
+        ),
+    ] = None,
     dtype: Annotated[str, typer.Option(help="fp32, fp16 or bf16")] = "fp32",
     json: JsonOption = False,
 ) -> None:
@@ -114,6 +131,7 @@ def project(
         shape = mc.KroneckerChain.zeros(patterns).shape
         container = Container(weights)
         names = _matrices(container, tensor or [], shape)
+        inputs = None if activations is None else Container(activations)
         factors: dict[str, Array] = {}
         told: dict[str, Any] = {}
         with current.progress() as progress:
@@ -122,8 +140,9 @@ def project(
                 weight = container.read(name)
                 if weight.dtype == oracle.FLOAT_TYPES["e4m3"]:
                     weight = weight.astype(np.float32)
-                found = mc.project(weight, patterns, dtype=dtype)
-                told[name] = _told(weight, found)
+                x = None if inputs is None else inputs_of(inputs, name, shape[1])
+                found = mc.project(weight, patterns, activations=x, dtype=dtype)
+                told[name] = _told(weight, found, x)
                 factors |= {f"{name}.{i}": k.values for i, k in enumerate(found.chain)}
                 progress.advance(task)
         payload: dict[str, Any] = {

@@ -43,7 +43,8 @@ class How:
             )
 
 
-def _inputs_of(inputs: Container, name: str, columns: int) -> Array:
+def inputs_of(inputs: Container, name: str, columns: int) -> Array:
+    """What went into a layer: samples x columns, fp64 rounded to fp32."""
     if name not in inputs.tensors:
         raise UsageError(
             f"{inputs.path} holds no inputs of {name!r}; it has {listing(list(inputs.tensors))}"
@@ -92,7 +93,7 @@ def prune_all(
         task = progress.add_task("pruning", total=len(names))
         for name in names:
             weight = container.read(name)
-            x = None if inputs is None else _inputs_of(inputs, name, weight.shape[1])
+            x = None if inputs is None else inputs_of(inputs, name, weight.shape[1])
             tensors[name], tensors[f"{name}.mask"], told[name] = prune_tensor(weight, x, how)
             progress.advance(task)
     return tensors, told
