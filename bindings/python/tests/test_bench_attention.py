@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import magicube as mc
@@ -20,6 +19,7 @@ pytest.importorskip("rich")
 from magicube.cli import _bench_attention as attention  # noqa: E402
 from magicube.cli import _gpu as gpu  # noqa: E402
 from magicube.cli import app  # noqa: E402
+from magicube.cli._timing import Times, alternate  # noqa: E402
 
 
 def invoke(*words: object, code: int = 0) -> Any:
@@ -47,10 +47,10 @@ class Pretended(gpu.Gpu):
     def capture(self, run: Callable[[], Any]) -> tuple[gpu.Replay, Any]:
         return run, run()
 
-    def elapsed(self, replay: gpu.Replay, count: int) -> float:
-        start = time.perf_counter()
-        replay()
-        return 1e6 * (time.perf_counter() - start)
+    def times(
+        self, replays: Mapping[str, gpu.Replay], rounds: int, seconds: float
+    ) -> dict[str, Times]:
+        return alternate(replays, rounds, seconds)
 
 
 @pytest.fixture
@@ -96,25 +96,6 @@ def test_peers_are_checked_or_say_why_not(pretended, causal: bool, window: int) 
         assert peer["agrees"] and peer["speedup"] > 0 and "float16" in peer["note"]
     shown = invoke(*words).output
     assert "magicube (" in shown and "no torch_cudnn: " in shown
-
-
-def test_rounds_and_medians() -> None:
-    class Clock(Pretended):
-        def __init__(self) -> None:
-            self.asked: list[tuple[Any, int]] = []
-
-        def elapsed(self, replay: gpu.Replay, count: int) -> float:
-            self.asked.append((replay, count))
-            return float(replay()) * (1 + len(self.asked) % 3)  # type: ignore[arg-type]
-
-    clock = Clock()
-    replays: dict[str, gpu.Replay] = {"a": lambda: 10.0, "b": lambda: 10_000.0}
-    times = clock.alternate(replays, 3, 0)
-    assert set(times) == {"a", "b"} and times["a"]["repeats"] == 3 * clock.asked[2][1]
-    assert [replay for replay, _ in clock.asked[2:]] == [replays[n] for n in "ab"] * 3
-    assert times["a"]["min_us"] <= times["a"]["time_us"] <= times["a"]["max_us"]
-    clock.alternate(replays, 0, 0)
-    assert len(clock.asked) == 8 + 2 + 2 * gpu.LEAST_ROUNDS
 
 
 def test_options_of_cuda_are_refused_elsewhere() -> None:

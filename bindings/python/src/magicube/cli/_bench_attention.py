@@ -211,17 +211,15 @@ def measure(
     found = problem.peers() if options["peers"] else Peers()
     replays = {"magicube": replay, **{name: peer.run for name, peer in found.found.items()}}
     with current.progress() as progress:
-        task = progress.add_task("attention", total=None)
-        times = gpu.alternate(
-            replays, options["rounds"], options["seconds"], lambda: progress.advance(task)
-        )
+        progress.add_task(f"attention, sparsity {1 - problem.pattern.density:.3g}", total=None)
+        times = gpu.times(replays, options["rounds"], options["seconds"])
     limit = max(LIMITS[setting.dtype], LIMITS[setting.out])
     own = _agreement(problem, out, "magicube", limit)
     half = "bf16" if setting.dtype == "bf16" else "fp16"
     peers = {
         name: {
-            **times[name],
-            "speedup": times[name]["time_us"] / times["magicube"]["time_us"],
+            **times[name].as_fields(),
+            "speedup": times[name].median / times["magicube"].median,
             **_agreement(problem, peer.dense(None), name, LIMITS[half]),
             "note": peer.note,
         }
@@ -253,8 +251,8 @@ def measure(
         "plan_bytes": info.plan_bytes,
         "workspace_bytes": info.workspace_bytes,
         "graph_replay": True,
-        **times["magicube"],
-        "tops": 4e-6 * pairs * setting.k / times["magicube"]["time_us"],
+        **times["magicube"].as_fields(),
+        "tops": 4e-6 * pairs * setting.k / times["magicube"].median,
         "relative_error": own["relative_error"],
         "correct": own["agrees"],
         "peers": peers,

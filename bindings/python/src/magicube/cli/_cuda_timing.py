@@ -9,11 +9,25 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import magicube as mc
+from magicube.cli._console import UsageError
 from magicube.cli._timing import LEAST_ROUNDS, Times
 
 BURST_S = 0.02  # between two events: far longer than they resolve, and than a launch takes
 MOST_CALLS = 1000
 ENERGY_S = 0.5  # the counter moves every few tens of milliseconds
+
+
+def cuda_torch(ordinal: int = 0) -> Any:
+    """PyTorch, if it can use the device; else an error that tells what is missing."""
+    try:
+        import torch
+    except ImportError as error:
+        raise UsageError("--device cuda needs PyTorch: pip install torch") from error
+    mc.device_info("cuda", ordinal)  # raises, with the reason, where there is none
+    if not torch.cuda.is_available() or torch.cuda.device_count() <= ordinal:
+        raise UsageError(f"PyTorch {torch.__version__} sees no CUDA device {ordinal}")
+    return torch
 
 
 def _burst(torch: Any, run: Callable[[], object], calls: int) -> tuple[float, float]:

@@ -10,7 +10,7 @@ import numpy as np
 import magicube as mc
 from magicube import kronecker as choice
 from magicube.cli._console import UsageError
-from magicube.cli._cuda_timing import EnergyMeter, in_turns
+from magicube.cli._cuda_timing import EnergyMeter, cuda_torch, in_turns
 from magicube.cli._timing import Times, alternate
 from magicube.cli._values import Array
 
@@ -84,13 +84,7 @@ class Cuda:
     """A GPU, through PyTorch; NVML tells its energy."""
 
     def __init__(self, ordinal: int) -> None:
-        try:
-            import torch
-        except ImportError as error:
-            raise UsageError("--device cuda needs PyTorch: pip install torch") from error
-        mc.device_info("cuda", ordinal)  # raises, with the reason, where there is none
-        if not torch.cuda.is_available() or torch.cuda.device_count() <= ordinal:
-            raise UsageError(f"PyTorch {torch.__version__} sees no CUDA device {ordinal}")
+        torch = cuda_torch(ordinal)
         torch.cuda.set_device(ordinal)
         self.name = f"cuda:{ordinal}"
         self._ordinal = ordinal
