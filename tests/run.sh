@@ -49,6 +49,9 @@ step "Python suites and examples"
 build/venv/bin/python -m pytest -c bindings/python/pyproject.toml \
     bindings/python/tests tests/examples
 
+step "Packages: CMake and pkg-config, wheels, conda"
+tests/packaging/run.sh
+
 step "Rust crates"
 tests/rust.sh $( ((quick)) && echo --quick)
 

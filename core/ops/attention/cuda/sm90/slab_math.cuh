@@ -184,12 +184,12 @@ struct integer_math : spmm::cuda::paired_columns {
         }
     }
 
-    // References move by whole bits, so that sums follow by shifts, and where a score gets more than
-    // this.
+    // References move by whole bits, so that sums follow by shifts, and where a score gets more
+    // than this.
     static constexpr float most_log2 = 7.9943534f;  // 255
     using factor = int;
-    // From the highest score, in bits: the new shift, and how often that halves the sums. A later one
-    // puts it between 127 and 255.
+    // From the highest score, in bits: the new shift, and how often that halves the sums. A later
+    // one puts it between 127 and 255.
     static __device__ __forceinline__ factor move(float highest, float first_log2, float& shift) {
         if (shift == no_shift) {
             shift = first_log2 - highest;

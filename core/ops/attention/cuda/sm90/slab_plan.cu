@@ -63,8 +63,8 @@ int64_t patterns_of(const problem& p) {
                                         : std::min<int64_t>(p.pattern.batch_count, 1);
 }
 
-// Where the first step puts its highest score: at 90 if a query has keys enough that a higher one is
-// likely to come, so that few references have to move; else at 180, nearer to 255.
+// Where the first step puts its highest score: at 90 if a query has keys enough that a higher one
+// is likely to come, so that few references have to move; else at 180, nearer to 255.
 float first_log2(const problem& p) {
     constexpr double many_keys = 128;
     const double rows = static_cast<double>(p.pattern.rows) *
