@@ -39,6 +39,8 @@ def test_types(rng, lib, pair: tuple[str, str]) -> None:
 @pytest.mark.parametrize("implementation", [*mc.spmm_implementations("cuda"), None])
 def test_every_implementation(rng, V: int, implementation: str | None) -> None:
     lib = Torch()
+    if implementation in ("sm80_int4", "two_packings"):
+        pytest.skip("it takes int4 alone, or plans for many widths: `magicube verify` runs it")
     dense, A = problem(rng, V=V)
     B = ref.values(rng, "int8", (90, 33))
     got = mc.spmm(A.cuda(), lib.put(B), implementation=implementation)

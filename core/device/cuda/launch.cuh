@@ -42,4 +42,11 @@ cudaError_t launch_kernel(void (*kernel)(Parameters...), const launch_shape& sha
     return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
 }
 
+// Loads a kernel, which its first launch would do otherwise; one that is being captured cannot.
+template <class... Parameters>
+cudaError_t load_kernel(void (*kernel)(Parameters...)) {
+    cudaFuncAttributes attributes{};
+    return cudaFuncGetAttributes(&attributes, kernel);
+}
+
 }  // namespace magicube::cuda

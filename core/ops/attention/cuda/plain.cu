@@ -46,11 +46,19 @@ void run_plain(const context& ctx, const kernel_arguments& args) {
         "plain_kernel");
 }
 
+void load_plain(const context& ctx) {
+    const magicube::cuda::device_scope scope(ctx.ordinal);
+    magicube::cuda::check(magicube::cuda::load_kernel(plain_kernel), "plain_kernel");
+}
+
 namespace {
 
 class plain_plan final : public stored_plan<operation> {
   public:
-    using stored_plan::stored_plan;
+    plain_plan(const context& ctx, const attention::problem& p, plan_resources resources)
+        : stored_plan(ctx, p, std::move(resources)) {
+        load_plain(ctx);
+    }
 
     void run(const context& ctx, const arguments& args) const override {
         run_plain(ctx, make_arguments(ctx, problem(), stored().view(), args));

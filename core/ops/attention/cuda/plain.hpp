@@ -6,6 +6,7 @@
 
 namespace magicube::attention::cuda {
 
+void load_plain(const context& ctx);  // before a launch can be captured
 void run_plain(const context& ctx, const kernel_arguments& args);
 
 }  // namespace magicube::attention::cuda

@@ -101,6 +101,8 @@ class plain_plan final : public plan {
     plain_plan(const context& ctx, const kronecker_mm::problem& p, plan_resources resources)
         : plan(ctx, p, std::move(resources)), steps_(steps_of(p.pattern, p.transpose)), stored_(p) {
         if (p.values != value_mode::per_call) plain_plan::pack_values(ctx, value_arrays(p).data());
+        const device_scope scope(ctx.ordinal);
+        check(magicube::cuda::load_kernel(kernel_for(p.pattern.type)), "plain_kernel");
     }
 
     void pack_values(const context& ctx, const void* const* values) override {
@@ -142,14 +144,17 @@ class plain_plan final : public plan {
     }
 
   private:
+    static auto kernel_for(dtype values) -> decltype(&plain_kernel<float, float>) {
+        return is_integer(values) ? plain_kernel<int32_t, int64_t> : plain_kernel<float, float>;
+    }
+
     static void launch(const context& ctx, const plain_arguments& k) {
         const int64_t all = k.k.rows() * k.vectors * k.batch_count;
         const auto blocks =
             static_cast<unsigned>(std::min(ceil_div(all, int64_t{block_threads}), most_blocks));
-        const auto kernel =
-            is_integer(k.value_type) ? plain_kernel<int32_t, int64_t> : plain_kernel<float, float>;
         device_scope scope(ctx.ordinal);
-        check(magicube::cuda::launch_kernel(kernel, {blocks, block_threads, 0, ctx.stream}, k),
+        check(magicube::cuda::launch_kernel(kernel_for(k.value_type),
+                                            {blocks, block_threads, 0, ctx.stream}, k),
               "plain_kernel");
     }
 

@@ -76,7 +76,11 @@ __global__ void __launch_bounds__(block_threads)
 
 class plain_plan final : public stored_plan<operation> {
   public:
-    using stored_plan::stored_plan;
+    plain_plan(const context& ctx, const sddmm::problem& p, plan_resources resources)
+        : stored_plan(ctx, p, std::move(resources)) {
+        const magicube::cuda::device_scope scope(ctx.ordinal);
+        magicube::cuda::check(magicube::cuda::load_kernel(kernel()), "plain_kernel");
+    }
 
     void run(const context& ctx, const arguments& args) const override {
         const auto& p = problem();
@@ -85,11 +89,15 @@ class plain_plan final : public stored_plan<operation> {
             checked_mul(p.batch_count, pattern.block_rows(), "problem->batch_count");
         const plain_arguments k{args.a, args.b, tasks, make_output(ctx, p, pattern, args)};
         const auto grid = static_cast<unsigned>(std::min<int64_t>(tasks, INT32_MAX));
-        const auto kernel =
-            is_integer(p.a_type) ? plain_kernel<int32_t, int64_t> : plain_kernel<float, float>;
         magicube::cuda::device_scope scope(ctx.ordinal);
-        magicube::cuda::launch_kernel(kernel, {grid, block_threads, 0, ctx.stream}, k);
+        magicube::cuda::launch_kernel(kernel(), {grid, block_threads, 0, ctx.stream}, k);
         magicube::cuda::check(cudaGetLastError(), "plain_kernel");
+    }
+
+  private:
+    auto kernel() const -> decltype(&plain_kernel<float, float>) {
+        return is_integer(problem().a_type) ? plain_kernel<int32_t, int64_t>
+                                            : plain_kernel<float, float>;
     }
 };
 

@@ -153,19 +153,27 @@ __global__ void __launch_bounds__(block_warps * 32)
 
 class plain_plan final : public stored_plan<operation> {
   public:
-    using stored_plan::stored_plan;
+    plain_plan(const context& ctx, const softmax::problem& p, plan_resources resources)
+        : stored_plan(ctx, p, std::move(resources)) {
+        const magicube::cuda::device_scope scope(ctx.ordinal);
+        magicube::cuda::check(magicube::cuda::load_kernel(kernel()), "plain_kernel");
+    }
 
     void run(const context& ctx, const arguments& args) const override {
         const auto& p = problem();
         const int64_t tasks = tasks_of(p);
         const auto scores = make_scores(ctx, p, stored().view(), args);
         const int64_t blocks = std::min<int64_t>(ceil_div(tasks, block_warps), INT32_MAX);
-        const auto kernel = is_integer(p.in_type) ? plain_kernel<int32_t> : plain_kernel<float>;
         magicube::cuda::device_scope scope(ctx.ordinal);
         magicube::cuda::launch_kernel(
-            kernel, {static_cast<unsigned>(blocks), block_warps * 32, 0, ctx.stream}, scores,
+            kernel(), {static_cast<unsigned>(blocks), block_warps * 32, 0, ctx.stream}, scores,
             tasks);
         magicube::cuda::check(cudaGetLastError(), "plain_kernel");
+    }
+
+  private:
+    auto kernel() const -> decltype(&plain_kernel<float>) {
+        return is_integer(problem().in_type) ? plain_kernel<int32_t> : plain_kernel<float>;
     }
 };
 

@@ -364,7 +364,11 @@ int64_t average_slots(const sr_bcrs_view& pattern) {
 
 class rows_plan final : public stored_plan<operation> {
   public:
-    using stored_plan::stored_plan;
+    rows_plan(const context& ctx, const softmax::problem& p, plan_resources resources)
+        : stored_plan(ctx, p, std::move(resources)) {
+        const magicube::cuda::device_scope scope(ctx.ordinal);
+        magicube::cuda::check(magicube::cuda::load_kernel(kernel()), "rows_kernel");
+    }
 
     void run(const context& ctx, const arguments& args) const override {
         const auto& p = problem();
@@ -380,13 +384,17 @@ class rows_plan final : public stored_plan<operation> {
         k.in_aligned = aligned(args.scores, k.s.in_stride, p.in_type);
         k.bias_aligned = aligned(args.bias, k.s.bias_stride, dtype::fp32);
         k.out_aligned = aligned(args.out, k.s.out_stride, p.out_type);
-        const bool short_rows = average_slots(pattern) <= 2 * warp_slots * 3 / 4;
-        const auto kernel = kernel_for(p.in_type, short_rows);
         const int64_t blocks = std::min<int64_t>(ceil_div(k.tasks, block_warps), INT32_MAX);
         magicube::cuda::device_scope scope(ctx.ordinal);
         magicube::cuda::launch_kernel(
-            kernel, {static_cast<unsigned>(blocks), block_warps * 32, 0, ctx.stream}, k);
+            kernel(), {static_cast<unsigned>(blocks), block_warps * 32, 0, ctx.stream}, k);
         magicube::cuda::check(cudaGetLastError(), "rows_kernel");
+    }
+
+  private:
+    kernel_pointer kernel() const {
+        const bool short_rows = average_slots(problem().pattern) <= 2 * warp_slots * 3 / 4;
+        return kernel_for(problem().in_type, short_rows);
     }
 };
 

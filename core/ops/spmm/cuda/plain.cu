@@ -82,6 +82,13 @@ __global__ void __launch_bounds__(block_threads)
 
 }  // namespace
 
+void load_plain(const context& ctx, dtype a_type) {
+    const device_scope scope(ctx.ordinal);
+    check(is_integer(a_type) ? magicube::cuda::load_kernel(plain_kernel<int32_t, int64_t>)
+                             : magicube::cuda::load_kernel(plain_kernel<float, float>),
+          "plain_kernel");
+}
+
 void run_plain(const context& ctx, const problem& p, const sr_bcrs_view& a, const arguments& args) {
     const dense_view& b = args.b;
     plain_arguments k;

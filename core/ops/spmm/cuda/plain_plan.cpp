@@ -11,7 +11,9 @@ namespace {
 class plain_plan final : public stored_plan<operation> {
   public:
     plain_plan(const context& ctx, const spmm::problem& p, plan_resources resources)
-        : stored_plan(ctx, p, std::move(resources), p.values != value_mode::per_call) {}
+        : stored_plan(ctx, p, std::move(resources), p.values != value_mode::per_call) {
+        cuda::load_plain(ctx, p.pattern.type);
+    }
 
     void pack_values(const context& ctx, const void* values) override {
         stored().copy_values(ctx, values);

@@ -381,6 +381,16 @@ staged_shape shape_staged(dtype type, int64_t rows, int64_t cols, int64_t batch_
     return shape;
 }
 
+void load_prepare_b(const context& ctx, dtype type) {
+    const magicube::cuda::device_scope scope(ctx.ordinal);
+    for (const order storage : {order::row, order::col}) {
+        dense_view b{};
+        b.type = type;
+        b.storage = storage;
+        check(magicube::cuda::load_kernel(kernel_for(b)), "prepare_b");
+    }
+}
+
 dense_view prepare_b(const context& ctx, const dense_view& b, void* target) {
     const int64_t matrices = b.batch_stride == 0 ? 1 : b.batch_count;
     const staged_shape shape = shape_staged(b.type, b.rows, b.cols, matrices);

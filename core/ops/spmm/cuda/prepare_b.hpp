@@ -21,6 +21,9 @@ struct staged_shape {
 };
 staged_shape shape_staged(dtype type, int64_t rows, int64_t cols, int64_t batch_count);
 
+// Loads what prepare_b launches for matrices of a type, before that can be captured.
+void load_prepare_b(const context& ctx, dtype type);
+
 // Writes B into `target` and returns a view of it.
 dense_view prepare_b(const context& ctx, const dense_view& b, void* target);
 

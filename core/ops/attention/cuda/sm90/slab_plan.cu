@@ -152,6 +152,8 @@ class slab_plan final : public stored_plan<operation> {
         pack(ctx, p, packer, at);
         device_scope scope(ctx.ordinal);
         check(instance_.load(), "slab_kernel");
+        check(magicube::cuda::load_kernel(key_scale_kernel), "key_scale_kernel");
+        cuda::load_plain(ctx);
         ctas_ = magicube::cuda::multiprocessors(ctx.ordinal);
     }
 
@@ -287,7 +289,7 @@ double cost(const context& ctx, const problem& p) {
     const double groups = static_cast<double>(ceil_div(p.pattern.rows, consumer_warps * 16));
     const double multiprocessors = magicube::cuda::multiprocessors(ctx.ordinal);
     // Queries with one list of keys gather them once for 16.
-    const double a_query = has_shared_keys(p) ? 0.75 : 1;
+    const double a_query = has_shared_keys(p) ? 0.6 : 1;
     const double gather = slots / slots_used * clocks_a_step * a_query * row_bytes / 64 * heads;
     // Slabs without slots of a group are left out.
     const double brought = std::min(static_cast<double>(p.pattern.cols), columns / groups);

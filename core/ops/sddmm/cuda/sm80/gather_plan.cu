@@ -87,7 +87,11 @@ int32_t ways_for(const context& ctx, const sr_bcrs_view& pattern, int64_t warps)
 
 class gather_plan final : public stored_plan<operation> {
   public:
-    using stored_plan::stored_plan;
+    gather_plan(const context& ctx, const sddmm::problem& p, plan_resources resources)
+        : stored_plan(ctx, p, std::move(resources)) {
+        spmm::cuda::load_prepare_b(ctx, p.a_type);
+        spmm::cuda::load_prepare_b(ctx, p.b_type);
+    }
 
     void run(const context& ctx, const arguments& args) const override {
         const auto& p = problem();

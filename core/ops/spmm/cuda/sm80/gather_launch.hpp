@@ -83,6 +83,9 @@ struct gather_instance {
 MAGICUBE_GATHERS(MAGICUBE_GATHER)
 #undef MAGICUBE_GATHER
 
+// Loads what unpack_int4 launches, before that can be captured.
+void load_unpack_int4(const context& ctx);
+
 // target[i] = the int4 at index i of each array, as int8. Arrays are `source_stride` elements apart
 // (even), targets `count`.
 void unpack_int4(const context& ctx, const void* source, int64_t source_stride, int64_t count,

@@ -153,6 +153,8 @@ class gather_plan final : public stored_plan<operation> {
           sections_(ctx, p, instance_, kind.unpacks(p), kind.stages(p)),
           resident_ctas_(magicube::cuda::multiprocessors(ctx.ordinal) *
                          int64_t{describe(ctx, instance_).ctas}) {
+        cuda::load_prepare_b(ctx, p.b_type);
+        if (kind.unpacks(p)) load_unpack_int4(ctx);
         if (kind.unpacked_bytes(p) > 0) unpack(ctx, p.pattern.values, unpacked_values());
     }
 

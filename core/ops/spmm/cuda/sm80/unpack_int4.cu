@@ -26,6 +26,11 @@ __global__ void __launch_bounds__(block_threads)
 
 }  // namespace
 
+void load_unpack_int4(const context& ctx) {
+    const magicube::cuda::device_scope scope(ctx.ordinal);
+    magicube::cuda::check(magicube::cuda::load_kernel(unpack_kernel), "unpack_kernel");
+}
+
 void unpack_int4(const context& ctx, const void* source, int64_t source_stride, int64_t count,
                  int64_t arrays, void* target) {
     if (count == 0 || arrays == 0) return;

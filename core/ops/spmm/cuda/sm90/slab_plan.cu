@@ -227,6 +227,7 @@ class slab_plan final : public plan {
                                                          : tile_order::interleaved;
         device_scope scope(ctx.ordinal);
         check(instance_.load(), "slab_kernel");
+        cuda::load_prepare_b(ctx, p.b_type);
         ctas_ = magicube::cuda::multiprocessors(ctx.ordinal);
     }
 

@@ -77,6 +77,7 @@ packed_plan::packed_plan(const context& ctx, const vnm_mm::problem& p, plan_reso
                        reinterpret_cast<int32_t*>(buffer + at.columns), ctx.stream),
           "pack_pattern");
     check(load_pack_values(), "values_kernel");
+    spmm::cuda::load_prepare_b(ctx, p.b_type);
     if (p.values != value_mode::per_call) pack(ctx, p.pattern.values, values_);
     synchronize(ctx);  // A's arrays may be freed then
 }
