@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "gpu/spmm_both.hpp"
 
@@ -41,7 +42,9 @@ void capture_and_replay(both& x, CUstream_st* stream, size_t shift) {
         const device_bytes c = x.poisoned_c(s), workspace = x.workspace_for(p);
         cudaGraph_t graph = nullptr;
         cudaGraphExec_t executable = nullptr;
+        auto ended = std::make_unique<device_bytes>(x.gpu, b);
         REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess);
+        ended.reset();  // as a garbage collector may
         CHECK(multiply_values(x, p, s, static_cast<const char*>(values.data()) + shift,
                               device_b.data(), c.data(),
                               workspace.data()) == MAGICUBE_STATUS_SUCCESS);

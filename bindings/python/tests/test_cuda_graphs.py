@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 from typing import Any, Callable
 
 import magicube as mc
@@ -24,6 +25,7 @@ class Work:
 
     def __init__(self, operation: str, rng: np.random.Generator, lib: Any) -> None:
         self.rng = rng
+        gc.collect()  # the end of another test's plan waits for the device
         getattr(self, operation)(lib)
 
     def set(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from typing import Any
 
@@ -112,6 +113,26 @@ def test_issue_07_torch_graph(rng, mode: str, order: str) -> None:
         graph.replay()
         expected = mc.spmm(matrix, data, a_scale=scale, bias=bias, out_dtype="fp16")
         ref.same_bits(lib.get(result), expected)
+
+
+def test_issue_07_a_plan_ends_during_a_capture(rng) -> None:
+    """As where a garbage collector finds one there."""
+    lib = Torch()
+    torch = lib.torch
+    _, A = problem(rng)
+    data = ref.values(rng, "int8", (90, 31))
+    plan, ended = (mc.SpMMPlan(A.cuda(), rhs_dtype="int8", n=31) for _ in range(2))
+    matrices = [A.cuda() for _ in range(2)]
+    right = lib.put(data)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        del ended, matrices
+        gc.collect()
+        result = plan(right)
+    result.fill_(0)
+    graph.replay()
+    ref.same_bits(lib.get(result), A @ data)
 
 
 def test_issue_07_cupy_graph(rng) -> None:

@@ -111,8 +111,25 @@ void require_address(const context& ctx, const void* pointer, const char* argume
     require_on_device(ctx, pointer, argument);
 }
 
+namespace {
+
+// Calls that a capture by this thread forbids otherwise.
+class relaxed_capture {
+  public:
+    relaxed_capture() { check(cudaThreadExchangeStreamCaptureMode(&mode_), "capture mode"); }
+    ~relaxed_capture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+    relaxed_capture(const relaxed_capture&) = delete;
+    relaxed_capture& operator=(const relaxed_capture&) = delete;
+
+  private:
+    cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
+}  // namespace
+
 void* allocate(int ordinal, size_t bytes) {
     device_scope scope(ordinal);
+    const relaxed_capture relaxed;
     void* pointer = nullptr;
     const cudaError_t code = cudaMalloc(&pointer, bytes);
     if (code == cudaErrorMemoryAllocation) {
@@ -124,9 +141,11 @@ void* allocate(int ordinal, size_t bytes) {
     return pointer;
 }
 
+// Where a garbage collector ends a plan, the thread may be capturing another's work. cudaFree waits
+// for what the device is doing, and in this mode does not break the capture.
 void deallocate(int ordinal, void* pointer) {
     device_scope scope(ordinal);
-    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    const relaxed_capture relaxed;
     check(cudaFree(pointer), "cudaFree");
 }
 

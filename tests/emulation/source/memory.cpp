@@ -88,6 +88,7 @@ using namespace emulated;
 cudaError_t cudaMalloc(void** pointer, size_t bytes) {
     std::lock_guard<std::recursive_mutex> locked(lock());
     *pointer = nullptr;
+    if (break_captures() != cudaSuccess) return cudaErrorStreamCaptureUnsupported;
     if (bytes == 0) return cudaSuccess;
     if (bytes > current_settings().memory_bytes - in_use) return report(cudaErrorMemoryAllocation);
     void* memory = nullptr;
@@ -103,6 +104,7 @@ cudaError_t cudaMalloc(void** pointer, size_t bytes) {
 
 cudaError_t cudaFree(void* pointer) {
     std::lock_guard<std::recursive_mutex> locked(lock());
+    if (break_captures() != cudaSuccess) return cudaErrorStreamCaptureUnsupported;
     if (!pointer) return cudaSuccess;
     const auto found = allocations().find(reinterpret_cast<uintptr_t>(pointer));
     if (found == allocations().end()) return report(cudaErrorInvalidValue);

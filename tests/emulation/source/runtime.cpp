@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Errors, devices, streams and graphs of the emulated runtime. Work is done when it is submitted.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "cuda.h"
 #include "source/settings.hpp"
@@ -14,6 +16,13 @@ namespace {
 
 thread_local cudaError_t last_error = cudaSuccess;
 thread_local int device = 0;
+thread_local cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
+
+// Those that are not captured in the relaxed mode.
+std::vector<CUstream_st*>& captured_streams() {
+    static auto& streams = *new std::vector<CUstream_st*>;
+    return streams;
+}
 
 uint64_t number_from(const char* variable, uint64_t otherwise) {
     const char* text = std::getenv(variable);
@@ -51,6 +60,14 @@ cudaError_t report(cudaError_t code) {
 std::recursive_mutex& lock() {
     static auto& mutex = *new std::recursive_mutex;
     return mutex;
+}
+
+cudaError_t break_captures() {
+    std::lock_guard<std::recursive_mutex> locked(lock());
+    if (capture_mode == cudaStreamCaptureModeRelaxed || captured_streams().empty())
+        return cudaSuccess;
+    for (auto* stream : captured_streams()) stream->invalidated = true;
+    return report(cudaErrorStreamCaptureUnsupported);
 }
 
 int current_device() {
@@ -182,7 +199,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int ordinal
     return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
-    return cudaSuccess;
+    return break_captures();
 }
 cudaError_t cudaDriverGetVersion(int* version) {
     *version = CUDA_VERSION;
@@ -222,17 +239,24 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
                                             : cudaStreamCaptureStatusActive;
     return cudaSuccess;
 }
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+    std::swap(*mode, capture_mode);
+    return cudaSuccess;
+}
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
     std::lock_guard<std::recursive_mutex> locked(lock());
     if (!stream || stream->recording) return report(cudaErrorStreamCaptureUnsupported);
     stream->recording = new CUgraph_st;
     stream->invalidated = false;
+    if (mode != cudaStreamCaptureModeRelaxed) captured_streams().push_back(stream);
     return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
     std::lock_guard<std::recursive_mutex> locked(lock());
     if (!stream || !stream->recording) return report(cudaErrorInvalidValue);
     *graph = std::exchange(stream->recording, nullptr);
+    auto& streams = captured_streams();
+    streams.erase(std::remove(streams.begin(), streams.end(), stream), streams.end());
     if (!stream->invalidated) return cudaSuccess;
     delete std::exchange(*graph, nullptr);
     return report(cudaErrorStreamCaptureInvalidated);

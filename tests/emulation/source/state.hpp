@@ -18,6 +18,10 @@ std::recursive_mutex& lock();
 
 int current_device();
 
+// Of a call that may not be made while a stream is being captured, unless the thread's mode allows
+// it: the captures break.
+cudaError_t break_captures();
+
 struct work {
     cudaGraphNodeType type;
     std::function<cudaError_t()> run;
