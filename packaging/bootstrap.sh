@@ -40,7 +40,8 @@ tools=(g++:g++ cmake:cmake ninja:ninja-build ccache:ccache git:git clang-format:
 # packages without a command of their own
 libraries=(doctest-dev libeigen3-dev)
 ((want_java)) && tools+=(javac:openjdk-17-jdk-headless mvn:maven swig:swig)
-((want_tests)) && tools+=(clang-tidy:clang-tidy valgrind:valgrind pkg-config:pkg-config)
+((want_tests)) && tools+=(clang-tidy:clang-tidy valgrind:valgrind pkg-config:pkg-config
+    abidiff:abigail-tools)
 
 missing=()
 for entry in "${tools[@]}"; do
