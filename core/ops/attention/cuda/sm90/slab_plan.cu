@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "core/common/checked.hpp"
 #include "core/device/cuda/launch.cuh"
@@ -91,27 +92,24 @@ __global__ void __launch_bounds__(prepare_threads)
         scales[head * padded + i] = i < call.pattern.cols ? common * given[i] : 0.0f;
 }
 
-// Lists the slabs that each group visits: those that its part or one of the `kept` after gathers
-// from. A warp a group.
-__global__ void __launch_bounds__(32)
-    visit_kernel(const slab_part* parts, int slabs, int kept, slab_visit* visits) {
-    parts += int64_t{blockIdx.x} * slabs;
-    visits += int64_t{blockIdx.x} * (slabs + visits_read_ahead);
-    const auto lane = static_cast<int>(threadIdx.x);
-    int count = 0;
-    for (int first = 0; first < slabs; first += 32) {
-        const int slab = first + lane;
-        bool used = false;
-        for (int later = slab; later <= slab + kept && later < slabs; ++later)
-            used |= parts[later].length > spmm::sm90::header_bytes / 16;
-        const uint32_t marks = __ballot_sync(~0u, used);
-        if (used)
-            visits[count + __popc(marks & ((1u << lane) - 1))] = {
-                parts[slab].begin, static_cast<uint16_t>(parts[slab].length),
-                static_cast<uint16_t>(slab)};
-        count += __popc(marks);
+// The slabs that each group visits: those that its part or one of the `kept` after gathers from.
+std::vector<slab_visit> list_visits(const std::vector<slab_part>& parts, const slab_geometry& g) {
+    const auto slabs = static_cast<size_t>(g.slabs), kept = static_cast<size_t>(g.kept);
+    const size_t groups = parts.size() / slabs;
+    std::vector<slab_visit> visits(groups * (slabs + visits_read_ahead), {0, 0, no_slab});
+    for (size_t group = 0; group < groups; ++group) {
+        const slab_part* own = &parts[group * slabs];
+        slab_visit* next = &visits[group * (slabs + visits_read_ahead)];
+        for (size_t slab = 0; slab < slabs; ++slab) {
+            const slab_part* end = own + std::min(slab + kept + 1, slabs);
+            if (std::any_of(own + slab, end, [](const slab_part& part) {
+                    return part.length > spmm::sm90::header_bytes / 16;
+                }))
+                *next++ = {own[slab].begin, static_cast<uint16_t>(own[slab].length),
+                           static_cast<uint16_t>(slab)};
+        }
     }
-    if (lane < visits_read_ahead) visits[count + lane] = {0, 0, no_slab};
+    return visits;
 }
 
 // Where the sections of the plan's buffer lie.
@@ -208,7 +206,14 @@ class slab_plan final : public stored_plan<operation> {
         target.slots = slots.as<int32_t>();
         packer.write(ctx, target);
         auto* visits = reinterpret_cast<slab_visit*>(buffer + at.visits);
-        list_visits(ctx, target, visits);
+        if (target.groups > 0) {
+            std::vector<slab_part> made(static_cast<size_t>(outline.parts()));
+            copy_memory(ctx, made.data(), target.parts, made.size() * sizeof(slab_part));
+            synchronize(ctx);
+            const auto listed = list_visits(made, target.geometry);
+            copy_memory(ctx, visits, listed.data(), listed.size() * sizeof(slab_visit));
+            synchronize(ctx);  // the list on the host ends here
+        }
         arguments_.geometry = target.geometry;
         arguments_.visits = visits;
         arguments_.shared_keys = has_shared_keys(p);
@@ -218,17 +223,6 @@ class slab_plan final : public stored_plan<operation> {
         // An empty pattern has no groups, and is not run.
         arguments_.groups =
             divisor(static_cast<uint32_t>(std::max<int64_t>(target.groups_a_matrix, 1)));
-    }
-
-    static void list_visits(const context& ctx, const pack_target& packed, slab_visit* visits) {
-        if (packed.groups == 0) return;
-        const device_scope scope(ctx.ordinal);
-        const slab_geometry& g = packed.geometry;
-        check(magicube::cuda::launch_kernel(
-                  visit_kernel, {dim3(static_cast<unsigned>(packed.groups)), 32, 0, ctx.stream},
-                  packed.parts, g.slabs, g.kept, visits),
-              "visit_kernel");
-        synchronize(ctx);  // the parts end with the caller
     }
 
     void prepare_scales(const context& ctx, const cuda::kernel_arguments& call,
