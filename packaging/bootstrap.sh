@@ -41,7 +41,7 @@ tools=(g++:g++ cmake:cmake ninja:ninja-build ccache:ccache git:git clang-format:
 libraries=(doctest-dev libeigen3-dev)
 ((want_java)) && tools+=(javac:openjdk-17-jdk-headless mvn:maven swig:swig)
 ((want_tests)) && tools+=(clang-tidy:clang-tidy valgrind:valgrind pkg-config:pkg-config
-    abidiff:abigail-tools)
+    abidiff:abigail-tools doxygen:doxygen)
 
 missing=()
 for entry in "${tools[@]}"; do

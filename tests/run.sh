@@ -46,8 +46,18 @@ packaging/install_python.sh
 
 step "Python suites and examples"
 (cd bindings/python && ../../build/venv/bin/python -m mypy)
-build/venv/bin/python -m pytest -c bindings/python/pyproject.toml \
-    bindings/python/tests tests/examples
+# Which functions of the ABI the tests call is noted on the way.
+build/venv/bin/python tests/packaging/parity.py run python \
+    --library build/dev/install/lib/libmagicube.so -- \
+    build/venv/bin/python -m pytest -c bindings/python/pyproject.toml bindings/python/tests
+build/venv/bin/python tests/packaging/parity.py table python >build/parity/python.log || {
+    grep -E 'MISSING|^parity:' build/parity/python.log
+    exit 1
+}
+build/venv/bin/python -m pytest -c bindings/python/pyproject.toml tests/examples
+
+step "Documentation"
+docs/build.sh
 
 step "Packages: CMake and pkg-config, wheels, conda"
 tests/packaging/run.sh

@@ -34,6 +34,7 @@ python_suites() {
     fi
     $python -c 'import magicube as m; assert "cuda: emulated" in m.build_info(), m.build_info()'
     $python -m pytest -q -c bindings/python/pyproject.toml bindings/python/tests/test_cuda*.py
+    $python docs/support_matrix.py --check
 }
 
 if ((!long)); then

@@ -121,6 +121,10 @@ def test_issue_16_not_supported_gives_the_reason() -> None:
     supported, reason = mc.SpMMPlan.is_supported(A, rhs_dtype="int16", n=4)
     assert not supported and "int16" in reason
     assert mc.SpMMPlan.is_supported(A, rhs_dtype="int8", n=4) == (True, "")
+    assert mc.SDDMMPlan.is_supported(A, dtype="int8", k=4) == (True, "")
+    assert mc.SparseSoftmaxPlan.is_supported(A, in_dtype="fp32") == (True, "")
+    supported, reason = mc.SparseSoftmaxPlan.is_supported(A, in_dtype="int8")
+    assert not supported and "int8" in reason
 
 
 def test_fork_after_use() -> None:
