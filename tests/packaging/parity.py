@@ -29,8 +29,6 @@ STRINGS = "types and versions are strings"
 NUMBERS = "numbers are passed by value"
 EXEMPT = {
     "python": {
-        "magicubeMalloc": ARRAYS,
-        "magicubeFree": ARRAYS,
         "magicubeMemcpy": ARRAYS,
         "magicubeMemset": ARRAYS,
         "magicubeStreamCreate": ARRAYS,

@@ -150,7 +150,9 @@ def test_cupy_side_stream_without_waiting(rng, operation: str) -> None:
     cupy.cuda.Device().synchronize()
     side = cupy.cuda.Stream(non_blocking=True)
     with side:
-        spin(cupy)  # compiles the kernel
+        spin(cupy)  # compiles the kernel; so do the copies
+        for target in work.inputs:
+            target[...] = target
         work.run()  # allocates this stream's scratch
         side.synchronize()
         spin(cupy)
