@@ -4,10 +4,29 @@
 #include <algorithm>
 #include <atomic>
 
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 namespace magicube {
 namespace {
 
-std::atomic<simd_level> limit{simd_level::avx512_vnni};
+std::atomic<simd_level> limit{highest_simd_level};
+
+#if defined(__x86_64__)
+// Linux lends a process the matrix registers if it asks: saving them takes 8 KiB a thread.
+bool may_use_matrix_registers() {
+#if defined(__linux__) && defined(SYS_arch_prctl)
+    constexpr long request_permission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+    constexpr long tile_data = 18;               // XFEATURE_XTILEDATA
+    return __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-int8") &&
+           syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+#else
+    return false;
+#endif
+}
+#endif
 
 simd_level detect() {
 #if defined(__x86_64__)
@@ -16,7 +35,8 @@ simd_level detect() {
     const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
                         __builtin_cpu_supports("avx512vnni");
-    if (avx2 && avx512) return simd_level::avx512_vnni;
+    if (avx2 && avx512)
+        return may_use_matrix_registers() ? simd_level::amx_int8 : simd_level::avx512_vnni;
     if (avx2) return simd_level::avx2;
 #endif
     return simd_level::portable;

@@ -5,7 +5,7 @@ namespace magicube {
 
 const row_kernels& rows_of(simd_level level) {
 #if defined(__x86_64__)
-    if (level == simd_level::avx512_vnni) return avx512_vnni_rows;
+    if (level >= simd_level::avx512_vnni) return avx512_vnni_rows;
     if (level == simd_level::avx2) return avx2_rows;
 #endif
     static_cast<void>(level);

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "core/common/simd_level.hpp"
 #include "core/ops/kronecker_mm_case.hpp"
+#include "core/ops/simd_levels.hpp"
 #include "core/ops/views.hpp"
 #include "support/mirror.hpp"
 
@@ -27,20 +27,10 @@ kronecker_mm_case case_of(kind type, uint64_t seed) {
     return test;
 }
 
-// Limits the level while it lives.
-struct level_limit {
-    explicit level_limit(simd_level level) { limit_level(level); }
-    ~level_limit() { limit_level(simd_level::avx512_vnni); }
-};
-
+// At each level that has kernels of its own.
 template <class Test>
 void each_level(const Test& test) {
-    for (const auto level : {simd_level::portable, simd_level::avx2, simd_level::avx512_vnni}) {
-        const level_limit limit(level);
-        if (usable_level() != level) continue;
-        CAPTURE(static_cast<int>(level));
-        test();
-    }
+    support::each_level([&](uint64_t) { test(); }, simd_level::avx512_vnni);
 }
 
 // Of three matrices, against sums in long double.

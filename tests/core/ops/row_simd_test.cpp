@@ -16,7 +16,6 @@
 #include "support/aligned_buffer.hpp"
 
 using namespace magicube;
-using support::each_level;
 using support::kind;
 using support::run;
 
@@ -24,6 +23,12 @@ namespace {
 
 constexpr int64_t vector_lengths[] = {1, 2, 4, 8, 16, 32, 64};
 constexpr float infinity = std::numeric_limits<float>::infinity();
+
+// At each level that has kernels of its own.
+template <class Test>
+void each_level(const Test& test) {
+    support::each_level(test, simd_level::avx512_vnni);
+}
 
 }  // namespace
 

@@ -15,14 +15,14 @@ struct level_limit {
     explicit level_limit(magicube::simd_level level) { magicube::limit_level(level); }
     level_limit(const level_limit&) = delete;
     level_limit& operator=(const level_limit&) = delete;
-    ~level_limit() { magicube::limit_level(magicube::simd_level::avx512_vnni); }
+    ~level_limit() { magicube::limit_level(magicube::highest_simd_level); }
 };
 
-// test(number of the level)
+// test(number of the level); levels above `highest` are left out, where their kernels are the same.
 template <class Test>
-void each_level(const Test& test) {
-    using magicube::simd_level;
-    for (const auto level : {simd_level::portable, simd_level::avx2, simd_level::avx512_vnni}) {
+void each_level(const Test& test, magicube::simd_level highest = magicube::highest_simd_level) {
+    for (const auto level : magicube::all_simd_levels) {
+        if (level > highest) break;
         const level_limit limit(level);
         if (magicube::usable_level() != level) continue;
         CAPTURE(std::string(magicube::name_of(level)));

@@ -40,7 +40,7 @@ const simd_kernels portable_kernels = {"portable", lanes::width, select_multiply
 
 const simd_kernels& kernels_of(simd_level level) {
 #if defined(__x86_64__)
-    if (level == simd_level::avx512_vnni) return avx512_kernels;
+    if (level >= simd_level::avx512_vnni) return avx512_kernels;
     if (level == simd_level::avx2) return avx2_kernels;
 #endif
     static_cast<void>(level);

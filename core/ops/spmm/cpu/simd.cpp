@@ -90,6 +90,22 @@ struct multiplication {
     }
 };
 
+// Holds the thread's matrix registers ready while it lives, if the product uses them.
+class matrix_session {
+  public:
+    matrix_session(const packing& how, int64_t pitch) : kernels_(*how.kernels) {
+        if (kernels_.enter) kernels_.enter(pitch);
+    }
+    matrix_session(const matrix_session&) = delete;
+    matrix_session& operator=(const matrix_session&) = delete;
+    ~matrix_session() {
+        if (kernels_.leave) kernels_.leave();
+    }
+
+  private:
+    const product_kernels& kernels_;
+};
+
 // sums += factor * part
 void fold(const uint32_t* part, int64_t count, int64_t factor, int64_t* sums) {
     for (int64_t i = 0; i < count; ++i) sums[i] += factor * static_cast<int32_t>(part[i]);
@@ -115,7 +131,10 @@ void multiply_plane(const multiplication& m, const block_row& of, const char* pl
         const int64_t groups = ceil_div(slots, slots_per_group(m.how.kind));
         const bool first = m.long_sums || slot == of.begin;
         const auto direct = pitch <= 2 && of.rows == pitch ? kernels.direct[pitch - 1] : nullptr;
-        if (direct) {
+        if (kernels.multiply_matrix) {
+            kernels.multiply_matrix(plane, m.a.col_indices + slot, slots, segment, pitch, first,
+                                    sums);
+        } else if (direct) {
             direct(plane, m.a.col_indices + slot, slots, segment, first, sums);
         } else if (m.how.kept) {
             const auto* tile = reinterpret_cast<const uint32_t*>(plane);
@@ -125,7 +144,7 @@ void multiply_plane(const multiplication& m, const block_row& of, const char* pl
             kernels.multiply(panel, segment, groups, pitch, of.rows, first, sums);
         }
         if (m.long_sums) fold(sums, of.rows * m.how.tile_cols, factor, wide);
-        segment += (groups + 1) * pitch;
+        segment += packed_block_row_units(pitch, slots, m.how);
     }
 }
 
@@ -173,7 +192,7 @@ class simd_plan final : public stored_plan<operation> {
     simd_plan(const context& ctx, const spmm::problem& p, plan_resources resources)
         : stored_plan(ctx, p, std::move(resources)),
           kernels_(kernels_of(usable_level())),
-          how_(packing_for(kernels_.for_columns(p.n_max), p.pair(), p.two_of_four)),
+          how_(packing_for(kernels_.for_columns(p.n_max), p.pattern, p.b_type, p.two_of_four)),
           sections_(p, how_, stored().bytes()) {
         find_starts();
         const bool is_float = how_.kind == lane_kind::floats;
@@ -204,7 +223,7 @@ class simd_plan final : public stored_plan<operation> {
         const int64_t matrix_units = value_arrays(p.pattern) > 1 ? sections_.array_units : 0;
         // Both widths of tiles read A as it is packed.
         const auto& kernels = kernels_.for_columns(args.b.cols);
-        const packing how = packing_for(kernels, p.pair(), p.two_of_four);
+        const packing how = packing_for(kernels, p.pattern, p.b_type, p.two_of_four);
         multiplication m{p,
                          args,
                          how,
@@ -225,6 +244,7 @@ class simd_plan final : public stored_plan<operation> {
             m.tiles.count = std::min(std::max<int64_t>(at_once, 1), all - m.tiles.first);
             pack_b(ctx, args.b, how, m.tiles, work + sections_.workspace_b);
             ctx.parallel(m.tasks(), grain_for(products), [&m](int64_t begin, int64_t end) {
+                const matrix_session session(m.how, m.a.vector_length);
                 for (int64_t task = begin; task < end; ++task) multiply_task(m, task);
             });
         }
@@ -265,7 +285,7 @@ class simd_plan final : public stored_plan<operation> {
 // Of a plan's widest tiles.
 packing widest_packing(const problem& p) {
     const auto& kernels = kernels_of(usable_level()).for_columns(p.n_max);
-    return packing_for(kernels, p.pair(), p.two_of_four);
+    return packing_for(kernels, p.pattern, p.b_type, p.two_of_four);
 }
 
 std::string decline(const context&, const problem& p) {

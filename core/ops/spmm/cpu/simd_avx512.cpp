@@ -52,6 +52,23 @@ MAGICUBE_SIMD inline void interleave_bytes(const char* const (&rows)[4], __m512i
     group[3] = _mm512_unpackhi_epi16(high01, high23);
 }
 
+// Rows of a whole tile of bytes as they are packed, the bits of Flip turned over.
+template <int64_t Cols, int Flip>
+MAGICUBE_SIMD void copy_rows(const char* b, int64_t step, int64_t rows, char* target) {
+    for (int64_t r = 0; r < rows; ++r, b += step, target += Cols) {
+        if constexpr (Cols == narrow_tile) {
+            const __m128i row = _mm_xor_si128(load_short(b), _mm_set1_epi8(static_cast<char>(Flip)));
+            _mm_storeu_si128(reinterpret_cast<__m128i*>(target), row);
+        } else {
+            const __m512i dealt = _mm512_permutexvar_epi32(
+                _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15),
+                load_vector(b));
+            _mm512_storeu_si512(target, _mm512_xor_si512(dealt, _mm512_set1_epi8(
+                                                                    static_cast<char>(Flip))));
+        }
+    }
+}
+
 // Four rows of 16 bytes.
 MAGICUBE_SIMD inline __m512i interleave_short(const char* const (&rows)[4]) {
     // A row in each part; then its pieces of four bytes are dealt out, and turned.
@@ -160,6 +177,7 @@ struct float_lanes {
 
 #define MAGICUBE_DIRECT(lanes, cols, kind) \
     multiply_direct<lanes, cols, kind, 1>, multiply_direct<lanes, cols, kind, 2>
+#include "core/ops/spmm/cpu/simd_amx.inc"
 #include "core/ops/spmm/cpu/simd_kernels.inc"
 
 template <class Lanes, int64_t Cols, lane_kind Kind>
@@ -171,19 +189,30 @@ constexpr product_kernels products(const uint8_t (&order)[wide_tile / piece_cols
     // A narrow tile's rows are interleaved across the whole vector.
     for (uint8_t i = 0; i < wide_tile / piece_cols; ++i)
         made.piece_order[i] = Cols == narrow_tile ? i : order[i];
+    if (Kind == lane_kind::biased_bytes) made.copy_rows = copy_rows<Cols, 0x80>;
+    if (Kind == lane_kind::bytes) made.copy_rows = copy_rows<Cols, 0>;
     return made;
 }
 #undef MAGICUBE_DIRECT
+
+template <int64_t Cols, bool SignedA>
+constexpr product_kernels matrix_products(const uint8_t (&order)[wide_tile / piece_cols]) {
+    auto made = products<unsigned_byte_lanes, Cols, lane_kind::bytes>(order);
+    made.multiply_matrix = multiply_matrix<Cols, SignedA>;
+    made.enter = enter_matrix;
+    made.leave = leave_matrix;
+    return made;
+}
 
 // Unpacking takes parts of each 16-byte lane: neighbours of the result lie four pieces apart.
 constexpr uint8_t byte_order[] = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
 constexpr uint8_t word_order[] = {0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15};
 template <int64_t Cols>
 constexpr auto signed_bytes =
-    products<signed_byte_lanes, Cols, lane_kind::signed_bytes>(byte_order);
+    products<signed_byte_lanes, Cols, lane_kind::biased_bytes>(byte_order);
 template <int64_t Cols>
 constexpr auto unsigned_bytes =
-    products<unsigned_byte_lanes, Cols, lane_kind::unsigned_bytes>(byte_order);
+    products<unsigned_byte_lanes, Cols, lane_kind::bytes>(byte_order);
 template <int64_t Cols>
 constexpr auto words = products<word_lanes, Cols, lane_kind::words>(word_order);
 
@@ -192,8 +221,23 @@ constexpr tile_kernels tiles = {
     Cols,          &signed_bytes<Cols>, &unsigned_bytes<Cols>, &words<Cols>,
     &floats<Cols>, &kept_floats<Cols>,  select_finish<Cols>};
 
+template <int64_t Cols>
+constexpr auto signed_matrix = matrix_products<Cols, true>(byte_order);
+template <int64_t Cols>
+constexpr auto unsigned_matrix = matrix_products<Cols, false>(byte_order);
+
+template <int64_t Cols>
+constexpr tile_kernels with_matrix() {
+    auto made = tiles<Cols>;
+    made.signed_matrix = &signed_matrix<Cols>;
+    made.unsigned_matrix = &unsigned_matrix<Cols>;
+    return made;
+}
+
 }  // namespace
 
+const simd_kernels amx_int8_kernels = {"AMX int8", with_matrix<wide_tile>(),
+                                       with_matrix<narrow_tile>()};
 const simd_kernels avx512_vnni_kernels = {"AVX-512 VNNI", tiles<wide_tile>, tiles<narrow_tile>};
 
 }  // namespace magicube::spmm::cpu

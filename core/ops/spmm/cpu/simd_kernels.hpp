@@ -23,12 +23,16 @@ constexpr int64_t piece_cols = 4;  // packed rows of B are permuted in pieces of
 constexpr int64_t segment_groups = 64;  // groups whose rows of B lie side by side in the L1 cache
 constexpr int64_t longest_vector = 64;
 
+// What a matrix register holds of A, [row][group], and of the rows of B that it meets.
+constexpr int64_t matrix_rows = 16;
+constexpr int64_t matrix_groups = 16;
+
 // How operands are laid out for a product, and how their sums start.
 enum class lane_kind {
-    signed_bytes,    // A in [-128, 127] times B + 128; sums start at -128 * the sum of A's row
-    unsigned_bytes,  // A in [0, 255] times B
-    words,           // 16-bit integers
-    floats           // all floating types are packed as fp32
+    biased_bytes,  // A in [-128, 127] times B + 128; sums start at -128 * the sum of A's row
+    bytes,         // A, signed or not, times B
+    words,         // 16-bit integers
+    floats         // all floating types are packed as fp32
 };
 
 constexpr int64_t slots_per_group(lane_kind kind) {
@@ -54,6 +58,16 @@ struct product_kernels {
     // [rows - 1], null where the registers do not hold their sums.
     void (*direct[2])(const char* b, const int32_t* cols, int64_t slots, const uint32_t* segment,
                       bool first, uint32_t* sums);
+    // Packs rows of a whole tile's bytes, `step` bytes apart. Null where bytes are packed otherwise.
+    void (*copy_rows)(const char* b, int64_t step, int64_t rows, char* target) = nullptr;
+    // All at once by matrix registers, for segments that hold A as those do: [matrix_rows rows]
+    // [matrix_groups groups][row][group], groups that do not exist being zero, and no initial sums.
+    // Where it is not null, it is the only product here, and runs on threads that have entered.
+    void (*multiply_matrix)(const char* b, const int32_t* cols, int64_t slots,
+                            const uint32_t* segment, int64_t pitch, bool first,
+                            uint32_t* sums) = nullptr;
+    void (*enter)(int64_t pitch) = nullptr;
+    void (*leave)() = nullptr;
 };
 
 // A tile of C, and what follows its sums.
@@ -81,6 +95,8 @@ struct tile_kernels {
     const product_kernels* floats;
     const product_kernels* kept_floats;  // A brings two elements of each four slots; see simd_pack
     finish_function (*select_finish)(dtype c_type, tile_sum sum);
+    const product_kernels* signed_matrix = nullptr;  // null: there are no matrix registers
+    const product_kernels* unsigned_matrix = nullptr;
 };
 
 struct simd_kernels {
@@ -98,6 +114,7 @@ extern const simd_kernels portable_kernels;
 #if defined(__x86_64__)
 extern const simd_kernels avx2_kernels;
 extern const simd_kernels avx512_vnni_kernels;
+extern const simd_kernels amx_int8_kernels;
 #endif
 
 const simd_kernels& kernels_of(simd_level level);

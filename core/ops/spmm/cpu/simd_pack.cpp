@@ -9,6 +9,10 @@
 namespace magicube::spmm::cpu {
 namespace {
 
+// Below these, matrix registers would hold more zeros than A's values.
+constexpr int64_t shortest_matrix_vector = 4;
+constexpr int64_t least_matrix_slots = 32;  // of a block row, on average
+
 // The bits of an element of A in its group.
 template <dtype A>
 uint32_t lane_bits(typename element<A>::value value, lane_kind kind) {
@@ -19,29 +23,43 @@ uint32_t lane_bits(typename element<A>::value value, lane_kind kind) {
     }
 }
 
+// Where the groups of a segment lie.
+struct segment_layout {
+    int64_t v_count;
+    bool matrix;
+    int64_t blocks;  // of matrix_groups groups
+
+    int64_t unit(int64_t group, int64_t v) const {
+        if (!matrix) return v_count + group * v_count + v;
+        const int64_t height = std::min(v_count, matrix_rows);
+        const int64_t block = v / height * blocks + group / matrix_groups;
+        return (block * height + v % height) * matrix_groups + group % matrix_groups;
+    }
+};
+
 template <dtype A>
-void pack_segment(const sr_bcrs_view& a, int64_t matrix, int64_t begin, int64_t end, lane_kind kind,
-                  uint32_t* target) {
-    const int64_t group_slots = slots_per_group(kind);
+void pack_segment(const sr_bcrs_view& a, int64_t matrix, int64_t begin, int64_t end,
+                  const packing& how, uint32_t* target) {
+    const int64_t group_slots = slots_per_group(how.kind);
     const int64_t v_count = a.vector_length;
+    const segment_layout layout{v_count, how.matrix,
+                                ceil_div(end - begin, group_slots * matrix_groups)};
     uint32_t row_sums[longest_vector] = {};
-    uint32_t* group = target + v_count;
-    for (int64_t slot = begin; slot < end; slot += group_slots, group += v_count) {
-        std::fill_n(group, v_count, 0U);
-        const int64_t count = std::min(group_slots, end - slot);
-        for (int64_t s = 0; s < count; ++s) {
-            const int64_t first = a.value_index(matrix, slot + s, 0);
-            const auto shift = static_cast<unsigned>(s * 8 * lane_bytes(kind));
-            for (int64_t v = 0; v < v_count; ++v) {
-                if (!a.exists(slot + s, v)) continue;
-                const auto value = element<A>::load(a.values, first + v * a.stride);
-                group[v] |= lane_bits<A>(value, kind) << shift;
-                if constexpr (is_integer(A)) row_sums[v] += static_cast<uint32_t>(value);
-            }
+    std::fill_n(target, packed_block_row_units(v_count, end - begin, how), 0U);
+    for (int64_t slot = begin; slot < end; ++slot) {
+        const int64_t group = (slot - begin) / group_slots;
+        const int64_t first = a.value_index(matrix, slot, 0);
+        const auto shift =
+            static_cast<unsigned>((slot - begin) % group_slots * 8 * lane_bytes(how.kind));
+        for (int64_t v = 0; v < v_count; ++v) {
+            if (!a.exists(slot, v)) continue;
+            const auto value = element<A>::load(a.values, first + v * a.stride);
+            target[layout.unit(group, v)] |= lane_bits<A>(value, how.kind) << shift;
+            if constexpr (is_integer(A)) row_sums[v] += static_cast<uint32_t>(value);
         }
     }
-    const uint32_t bias = kind == lane_kind::signed_bytes ? 128 : 0;
-    for (int64_t v = 0; v < v_count; ++v) target[v] = 0U - bias * row_sums[v];
+    if (how.kind != lane_kind::biased_bytes) return;
+    for (int64_t v = 0; v < v_count; ++v) target[v] = 0U - 128 * row_sums[v];
 }
 
 // Each row's elements, and zeros up to half of the slots.
@@ -75,7 +93,7 @@ void pack_block_row(const sr_bcrs_view& a, int64_t matrix, int64_t index, const 
         if (how.kept) {
             pack_kept<A>(a, matrix, slot, last, target);
         } else {
-            pack_segment<A>(a, matrix, slot, last, how.kind, target);
+            pack_segment<A>(a, matrix, slot, last, how, target);
         }
         target += packed_block_row_units(a.vector_length, last - slot, how);
     }
@@ -149,6 +167,12 @@ void pack_rows(const tile_rows& rows, char* plane) {
     }
 }
 
+// Whether whole rows of bytes lie side by side, and there is a kernel for them.
+bool copies_rows(const tile_rows& rows, const packing& how) {
+    return how.kernels->copy_rows && rows.b.storage == order::row &&
+           rows.b.cols - rows.col >= rows.tile_cols;
+}
+
 template <dtype B>
 void pack_planes(const tile_rows& rows, const packing& how, char* tile) {
     if constexpr (is_floating(B)) {
@@ -156,9 +180,14 @@ void pack_planes(const tile_rows& rows, const packing& how, char* tile) {
     } else if constexpr (B == dtype::int16) {
         pack_rows<B, encoding::high_plane>(rows, tile);
         pack_rows<B, encoding::low_plane>(rows, tile + rows.b.rows * how.row_bytes());
+    } else if (B == dtype::int8 && copies_rows(rows, how)) {
+        const auto* first = static_cast<const char*>(rows.b.values) +
+                            rows.b.index(rows.matrix, rows.first, rows.col);
+        how.kernels->copy_rows(first, rows.b.ld, rows.last - rows.first,
+                               tile + rows.first * how.row_bytes());
     } else if (how.kind == lane_kind::words) {
         pack_rows<B, encoding::word>(rows, tile);
-    } else if (how.kind == lane_kind::signed_bytes) {
+    } else if (how.kind == lane_kind::biased_bytes) {
         pack_rows<B, encoding::biased>(rows, tile);
     } else {
         pack_rows<B, encoding::low_byte>(rows, tile);
@@ -189,21 +218,29 @@ void visit_b(dtype type, const Visitor& visitor) {
 
 }  // namespace
 
-packing packing_for(const tile_kernels& kernels, precision_pair pair, bool two_of_four) {
-    const dtype lhs = pair.lhs, rhs = pair.rhs;
+packing packing_for(const tile_kernels& kernels, const sr_bcrs_view& a, dtype b, bool two_of_four) {
+    const dtype lhs = a.type, rhs = b;
     const int64_t cols = kernels.cols;
     if (is_floating(lhs) && two_of_four)
         return {lane_kind::floats, 1, kernels.kept_floats, cols, true};
     if (is_floating(lhs)) return {lane_kind::floats, 1, kernels.floats, cols};
     const bool bytes = lhs == dtype::uint8 || lhs == dtype::int8 || lhs == dtype::int4;
+    const bool fills_registers = a.vector_length >= shortest_matrix_vector &&
+                                 a.slots >= least_matrix_slots * a.block_rows();
+    const auto* matrix = lhs == dtype::uint8 ? kernels.unsigned_matrix : kernels.signed_matrix;
+    if (bytes && matrix && fills_registers)
+        return {lane_kind::bytes, 1, matrix, cols, false, true};
     if (bytes && lhs == dtype::uint8 && kernels.unsigned_bytes)
-        return {lane_kind::unsigned_bytes, 1, kernels.unsigned_bytes, cols};
+        return {lane_kind::bytes, 1, kernels.unsigned_bytes, cols};
     if (bytes && lhs != dtype::uint8 && kernels.signed_bytes)
-        return {lane_kind::signed_bytes, 1, kernels.signed_bytes, cols};
+        return {lane_kind::biased_bytes, 1, kernels.signed_bytes, cols};
     return {lane_kind::words, rhs == dtype::int16 ? 2 : 1, kernels.words, cols};
 }
 
 int64_t packed_block_row_units(int64_t vector_length, int64_t slots, const packing& how) {
+    if (how.matrix)
+        return ceil_div(slots, slots_per_group(how.kind) * matrix_groups) * matrix_groups *
+               vector_length;
     return (ceil_div(slots, slots_per_group(how.kind)) + ceil_div(slots, how.segment_slots())) *
            vector_length;
 }
@@ -212,8 +249,9 @@ int64_t packed_a_units(const sr_bcrs_view& a, const packing& how) {
     // Each block row begins at most one group and one segment that it does not fill.
     const int64_t block_rows = checked_mul(a.block_rows(), a.different_patterns ? a.batch_count : 1,
                                            "problem's block rows");
+    const int64_t unfilled = how.matrix ? matrix_groups : 2;
     const int64_t full = a.slots / slots_per_group(how.kind) + a.slots / how.segment_slots();
-    return checked_mul(checked_add(full, checked_mul(2, block_rows, "problem's block rows"),
+    return checked_mul(checked_add(full, checked_mul(unfilled, block_rows, "problem's block rows"),
                                    "problem's packed slots"),
                        a.vector_length, "problem's packed values");
 }

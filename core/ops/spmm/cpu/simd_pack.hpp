@@ -4,8 +4,8 @@
 // A: block row after block row, each in segments of segment_groups groups of slots. A segment is V
 // initial sums, then [group][V] groups of four bytes; the last group of a block row is filled with
 // zeros. Of floats with two elements in each four slots a segment has, in as many bytes,
-// [V][element] pairs of the value and of its column. Where a block row starts is found from the
-// pattern.
+// [V][element] pairs of the value and of its column. For matrix registers it is as multiply_matrix
+// says (simd_kernels.hpp). Where a block row starts is found from the pattern.
 // B: tile after tile of 64 columns, or 16 where C has few; a tile is [plane][row][column] elements,
 // its columns permuted in pieces, columns past the end zero.
 #pragma once
@@ -25,14 +25,15 @@ struct packing {
     int64_t planes;  // of B: 2 where 16-bit B is split, high plane first, low in [-128, 127]
     const product_kernels* kernels;
     int64_t tile_cols;
-    bool kept = false;  // A is packed for kept_floats
+    bool kept = false;    // A is packed for kept_floats
+    bool matrix = false;  // A is packed for multiply_matrix
 
     int64_t row_bytes() const { return tile_cols * lane_bytes(kind); }
     int64_t segment_slots() const { return segment_groups * slots_per_group(kind); }
 };
 
-// two_of_four: each row has two elements in every four slots.
-packing packing_for(const tile_kernels& kernels, precision_pair pair, bool two_of_four);
+// b: its type. two_of_four: each row has two elements in every four slots.
+packing packing_for(const tile_kernels& kernels, const sr_bcrs_view& a, dtype b, bool two_of_four);
 
 // Groups of four bytes and initial sums, an upper bound from sizes alone, of one array of values.
 int64_t packed_a_units(const sr_bcrs_view& a, const packing& how);
