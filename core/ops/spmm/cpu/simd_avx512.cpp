@@ -57,14 +57,15 @@ template <int64_t Cols, int Flip>
 MAGICUBE_SIMD void copy_rows(const char* b, int64_t step, int64_t rows, char* target) {
     for (int64_t r = 0; r < rows; ++r, b += step, target += Cols) {
         if constexpr (Cols == narrow_tile) {
-            const __m128i row = _mm_xor_si128(load_short(b), _mm_set1_epi8(static_cast<char>(Flip)));
+            const __m128i row =
+                _mm_xor_si128(load_short(b), _mm_set1_epi8(static_cast<char>(Flip)));
             _mm_storeu_si128(reinterpret_cast<__m128i*>(target), row);
         } else {
             const __m512i dealt = _mm512_permutexvar_epi32(
                 _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15),
                 load_vector(b));
-            _mm512_storeu_si512(target, _mm512_xor_si512(dealt, _mm512_set1_epi8(
-                                                                    static_cast<char>(Flip))));
+            _mm512_storeu_si512(target,
+                                _mm512_xor_si512(dealt, _mm512_set1_epi8(static_cast<char>(Flip))));
         }
     }
 }
@@ -211,8 +212,7 @@ template <int64_t Cols>
 constexpr auto signed_bytes =
     products<signed_byte_lanes, Cols, lane_kind::biased_bytes>(byte_order);
 template <int64_t Cols>
-constexpr auto unsigned_bytes =
-    products<unsigned_byte_lanes, Cols, lane_kind::bytes>(byte_order);
+constexpr auto unsigned_bytes = products<unsigned_byte_lanes, Cols, lane_kind::bytes>(byte_order);
 template <int64_t Cols>
 constexpr auto words = products<word_lanes, Cols, lane_kind::words>(word_order);
 

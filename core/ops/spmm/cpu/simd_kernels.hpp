@@ -58,7 +58,7 @@ struct product_kernels {
     // [rows - 1], null where the registers do not hold their sums.
     void (*direct[2])(const char* b, const int32_t* cols, int64_t slots, const uint32_t* segment,
                       bool first, uint32_t* sums);
-    // Packs rows of a whole tile's bytes, `step` bytes apart. Null where bytes are packed otherwise.
+    // Packs rows of a whole tile of bytes, `step` apart. Null where bytes are packed otherwise.
     void (*copy_rows)(const char* b, int64_t step, int64_t rows, char* target) = nullptr;
     // All at once by matrix registers, for segments that hold A as those do: [matrix_rows rows]
     // [matrix_groups groups][row][group], groups that do not exist being zero, and no initial sums.

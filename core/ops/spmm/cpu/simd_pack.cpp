@@ -225,11 +225,10 @@ packing packing_for(const tile_kernels& kernels, const sr_bcrs_view& a, dtype b,
         return {lane_kind::floats, 1, kernels.kept_floats, cols, true};
     if (is_floating(lhs)) return {lane_kind::floats, 1, kernels.floats, cols};
     const bool bytes = lhs == dtype::uint8 || lhs == dtype::int8 || lhs == dtype::int4;
-    const bool fills_registers = a.vector_length >= shortest_matrix_vector &&
-                                 a.slots >= least_matrix_slots * a.block_rows();
+    const bool fills_registers =
+        a.vector_length >= shortest_matrix_vector && a.slots >= least_matrix_slots * a.block_rows();
     const auto* matrix = lhs == dtype::uint8 ? kernels.unsigned_matrix : kernels.signed_matrix;
-    if (bytes && matrix && fills_registers)
-        return {lane_kind::bytes, 1, matrix, cols, false, true};
+    if (bytes && matrix && fills_registers) return {lane_kind::bytes, 1, matrix, cols, false, true};
     if (bytes && lhs == dtype::uint8 && kernels.unsigned_bytes)
         return {lane_kind::bytes, 1, kernels.unsigned_bytes, cols};
     if (bytes && lhs != dtype::uint8 && kernels.signed_bytes)
