@@ -15,7 +15,6 @@ for argument in "$@"; do
         *) echo "run.sh: unknown argument '$argument'; the only option is --long" >&2; exit 2 ;;
     esac
 done
-python_suites
 
 log=build/emulated.log
 mkdir -p build
