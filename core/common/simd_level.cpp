@@ -5,6 +5,7 @@
 #include <atomic>
 
 #if defined(__x86_64__) && defined(__linux__)
+#include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
@@ -20,7 +21,11 @@ bool may_use_matrix_registers() {
 #if defined(__linux__) && defined(SYS_arch_prctl)
     constexpr long request_permission = 0x1023;  // ARCH_REQ_XCOMP_PERM
     constexpr long tile_data = 18;               // XFEATURE_XTILEDATA
-    return __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-int8") &&
+    // Not by __builtin_cpu_supports, to which not every compiler has told of them.
+    constexpr unsigned leaf = 7, amx_tile = 1U << 24, amx_int8 = 1U << 25,
+                       both = amx_tile | amx_int8;
+    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+    return __get_cpuid_count(leaf, 0, &eax, &ebx, &ecx, &edx) != 0 && (edx & both) == both &&
            syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
 #else
     return false;
