@@ -38,30 +38,22 @@ thought of each. Numbers are the vector lengths V.
 """
 
 
-def matrix(vector_length: int, dtype: str) -> mc.SrBcrs:
-    rng = np.random.default_rng(1)
-    mask = rng.random((128 // max(vector_length, 8), 96)).repeat(max(vector_length, 8), axis=0)
-    ones = np.where(mask < 0.5, 1, 0).astype(np.int8 if "int" in dtype else np.float32)
-    values: Any = ones if dtype in ("fp32", "int8") else cast(ones, dtype)
-    return mc.SrBcrs.from_dense(
-        values, vector_length=vector_length, dtype=dtype, mask=mask < 0.5
-    )
-
-
-def cast(ones: Any, dtype: str) -> Any:
-    import ml_dtypes
-
+def as_values(ones: Any, dtype: str) -> Any:
+    """Zeros and ones as an array that from_dense takes for the type."""
     if dtype == "int4":
         return mc.pack_int4(ones)
-    kinds = {
-        "fp16": np.float16,
-        "bf16": ml_dtypes.bfloat16,
-        "e4m3": ml_dtypes.float8_e4m3fn,
-        "uint8": np.uint8,
-        "int12": np.int16,
-        "int16": np.int16,
-    }
-    return ones.astype(kinds[dtype])
+    if "int" not in dtype:
+        return ones.astype(np.float32)  # rounded to the type
+    return ones.astype("int16" if dtype == "int12" else dtype)
+
+
+def matrix(vector_length: int, dtype: str) -> mc.SrBcrs:
+    rng = np.random.default_rng(1)
+    rows = max(vector_length, 8)
+    mask = (rng.random((128 // rows, 96)) < 0.5).repeat(rows, axis=0)
+    return mc.SrBcrs.from_dense(
+        as_values(mask.astype(np.int8), dtype), vector_length=vector_length, dtype=dtype, mask=mask
+    )
 
 
 def lengths(taken: list[int], all_of: Iterable[int]) -> str:
@@ -117,11 +109,8 @@ def spmm() -> str:
 def vnm() -> str:
     def row(dtype: str) -> Any:
         def takes(device: str, v: int, name: str) -> bool:
-            values: Any = np.zeros((512, 64), np.float32)
-            A = mc.Vnm.from_dense(
-                values.astype(np.int8) if dtype == "int8" else cast(values, dtype)
-                if dtype != "fp32" else values, m=8, vector_length=v, dtype=dtype,
-            )  # fmt: skip
+            zeros = as_values(np.zeros((512, 64), np.int8), dtype)
+            A = mc.Vnm.from_dense(zeros, m=8, vector_length=v, dtype=dtype)
             return mc.SpMMPlan.is_supported(
                 placed(A, device), rhs_dtype=dtype, n=(1, 1024), implementation=name
             )[0]

@@ -7,7 +7,6 @@
 import argparse
 import contextlib
 import io
-import os
 import subprocess
 import sys
 import tempfile
@@ -46,11 +45,10 @@ with contextlib.redirect_stderr(stderr):
     x = rng.integers(-128, 128, (72, 5), dtype=np.int8)
     a = mc.SrBcrs.from_dense(dense, vector_length=8)
     assert (mc.spmm(a, x) == dense.astype(np.int32) @ x.astype(np.int32)).all()
-    if not any(name.startswith("CUDA_VISIBLE") for name in os.environ):
-        try:
-            mc.Handle("cuda")
-        except mc.MagicubeError as error:
-            assert str(error), "an error without a message"
+    try:
+        mc.Handle("cuda")
+    except mc.MagicubeError as error:
+        assert str(error), "an error without a message"
     try:
         matrix = a.to_scipy()
     except ImportError as error:

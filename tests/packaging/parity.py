@@ -3,6 +3,7 @@
 
     parity.py run LANGUAGE --library LIBRARY -- COMMAND...   runs tests, and records their calls
     parity.py table [LANGUAGE...]                            prints the table; fails on a gap
+    parity.py check [LANGUAGE...]                            the same, but prints the gaps alone
 
 Calls are seen by the dynamic linker: `run` makes a library with one entry for every symbol, which
 notes that it was called and jumps to the function, and loads it before all others. So a cell is
@@ -189,7 +190,7 @@ def check_sources():
     return complaints
 
 
-def table(languages):
+def table(languages, whole):
     complaints = check_sources()
     called = {}
     for language in languages:
@@ -214,7 +215,8 @@ def table(languages):
         lines.append(f"| {name} | {' | '.join(cells)} |")
     text = "\n".join(lines) + "\n"
     (FOLDER / "parity.md").write_text(text)
-    print(text, end="")
+    if whole:
+        print(text, end="")
     for complaint in complaints:
         print("parity:", complaint)
     return 1 if complaints else 0
@@ -228,13 +230,13 @@ def main():
     running = commands.add_parser("run")
     running.add_argument("language", choices=sorted(EXEMPT))
     running.add_argument("--library", required=True)
-    printing = commands.add_parser("table")
-    printing.add_argument("languages", nargs="*", default=[])
+    for name in ("table", "check"):
+        commands.add_parser(name).add_argument("languages", nargs="*", default=[])
     words = sys.argv[1:]
     end = words.index("--") if "--" in words else len(words)
     given = parser.parse_args(words[:end])
-    if given.command == "table":
-        return table(given.languages or sorted(EXEMPT))
+    if given.command != "run":
+        return table(given.languages or sorted(EXEMPT), whole=given.command == "table")
     return run(given.language, given.library, words[end + 1 :])
 
 

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import ctypes
-import statistics
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import magicube as mc
 from magicube.cli._console import UsageError
-from magicube.cli._timing import LEAST_ROUNDS, Times
+from magicube.cli._timing import LEAST_ROUNDS, Times, summary
 
 BURST_S = 0.02  # between two events: far longer than they resolve, and than a launch takes
 MOST_CALLS = 1000
@@ -71,15 +70,7 @@ def in_turns(
     for _ in range(rounds):
         for name, run in runs.items():
             samples[name].append(_burst(torch, run, calls[name]))
-    return {name: _summary(taken, calls[name]) for name, taken in samples.items()}
-
-
-def _summary(samples: list[tuple[float, float]], calls: int) -> Times:
-    device, processor = ([sample[i] for sample in samples] for i in range(2))
-    return Times(
-        statistics.median(device), min(device), max(device), calls * len(device),
-        statistics.median(processor),
-    )
+    return {name: summary(taken, calls[name] * len(taken)) for name, taken in samples.items()}
 
 
 class EnergyMeter:

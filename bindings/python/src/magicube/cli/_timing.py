@@ -78,11 +78,15 @@ def alternate(
         for name, run in runs.items():
             samples[name] += _burst(run, burst[name])
             advance()
-    return {name: _summary(taken) for name, taken in samples.items()}
+    return {
+        name: summary([(1e6 * wall, 1e6 * processor) for wall, processor in taken], len(taken))
+        for name, taken in samples.items()
+    }
 
 
-def _summary(samples: list[tuple[float, float]]) -> Times:
-    wall, processor = ([1e6 * sample[i] for sample in samples] for i in range(2))
+def summary(samples: list[tuple[float, float]], calls: int) -> Times:
+    """Of times of a call and of its processor time, in microseconds, taken over so many calls."""
+    times, processor = ([sample[i] for sample in samples] for i in range(2))
     return Times(
-        statistics.median(wall), min(wall), max(wall), len(wall), statistics.median(processor)
+        statistics.median(times), min(times), max(times), calls, statistics.median(processor)
     )

@@ -131,8 +131,7 @@ pack_kernel kernel_for(const resident_shape& shape) {
 }  // namespace
 
 cudaError_t load_pack_values(const resident_shape& shape) {
-    cudaFuncAttributes attributes{};
-    return cudaFuncGetAttributes(&attributes, kernel_for(shape));
+    return magicube::cuda::load_kernel(kernel_for(shape));
 }
 
 cudaError_t pack_values(const resident_shape& shape, const step& s, const void* values,

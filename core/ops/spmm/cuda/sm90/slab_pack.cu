@@ -431,9 +431,8 @@ void pattern_packer::write(const context& ctx, const pack_target& target) const 
         constexpr int threads = consumer_warps * 32;
         check(launch_kernel(find_kernel, {part_grid(target), threads, 0, ctx.stream}, target),
               "find_kernel");
-        // Loads the kernel: the first values may come with a call that is being captured.
-        cudaFuncAttributes attributes;
-        check(cudaFuncGetAttributes(&attributes, fill_kernel), "fill_kernel");
+        // The first values may come with a call that is being captured.
+        check(magicube::cuda::load_kernel(fill_kernel), "fill_kernel");
     }
     synchronize(ctx);  // the arrays on the host and those that the caller may free end here
 }

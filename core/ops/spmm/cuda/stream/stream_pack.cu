@@ -260,9 +260,8 @@ cudaError_t place_slots(const pack_source& source, operand_kind kind, const entr
             is_half(kind), entries, entry_count, indices, slots);
         failed != cudaSuccess)
         return failed;
-    // Loads the kernel: the first values may come with a call that is being captured.
-    cudaFuncAttributes attributes;
-    return cudaFuncGetAttributes(&attributes, fill_kernel);
+    // The first values may come with a call that is being captured.
+    return magicube::cuda::load_kernel(fill_kernel);
 }
 
 cudaError_t fill_values(const pack_source& source, operand_kind kind, const entry* entries,

@@ -135,11 +135,10 @@ cudaError_t pack_values(const pack_source& source, int64_t matrices, uint8_t* va
 }
 
 cudaError_t load_pack_values() {
-    cudaFuncAttributes attributes;
-    if (const cudaError_t failed = cudaFuncGetAttributes(&attributes, values_kernel<uint16_t>);
+    if (const cudaError_t failed = magicube::cuda::load_kernel(values_kernel<uint16_t>);
         failed != cudaSuccess)
         return failed;
-    return cudaFuncGetAttributes(&attributes, values_kernel<uint32_t>);
+    return magicube::cuda::load_kernel(values_kernel<uint32_t>);
 }
 
 }  // namespace magicube::vnm_mm::sm80
